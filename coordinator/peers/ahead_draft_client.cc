@@ -34,12 +34,21 @@ bool IsOutcome(absl::Span<const TokenId> tokens, const DraftCall& call) {
                        drafts.first(tokens.size() - 1));
 }
 
-// Whether the verdict took all drafts in flight.
-bool AllStand(const DraftCall& call, const Session& session) {
+// How many of the drafts in flight the verdict took.
+int NumAccepted(const DraftCall& call, const Session& session) {
   const absl::Span<const TokenId> tokens = NewTokens(call, session);
+  if (tokens.empty()) return 0;
   const absl::Span<const TokenId> drafts = call.in_flight_tokens;
-  return tokens.size() > drafts.size() &&
-         absl::c_equal(tokens.first(drafts.size()), drafts);
+  const absl::Span<const TokenId> taken =
+      drafts.first(std::min(drafts.size(), tokens.size() - 1));
+  const auto end = std::mismatch(taken.begin(), taken.end(), tokens.begin());
+  return static_cast<int>(end.first - taken.begin());
+}
+
+bool AllStand(const DraftCall& call, const Session& session) {
+  return NumAccepted(call, session) ==
+             static_cast<int>(call.in_flight_tokens.size()) &&
+         !NewTokens(call, session).empty();
 }
 
 // Whether the drafter, whose answer is not known yet, may have drafted for what
@@ -154,6 +163,7 @@ Task<AheadDraftClient::Settled> AheadDraftClient::Settle(Session& session,
   ahead_.reset();
   const DraftCall& call = ahead.call->call();
   Settled settled = {.stats = {.outcome = Outcome::kMiss,
+                               .num_accepted = NumAccepted(call, session),
                                .all_stood = AllStand(call, session)}};
   const bool may_be_hit = num_tokens > 0 && MayBeHit(call, session);
   if (may_be_hit) {

@@ -149,6 +149,7 @@ TEST_F(AheadDraftClientTest, AnyOtherVerdictIsAMissAndDraftedInTurn) {
     EXPECT_THAT(Draft(), ElementsAre(kInTurn, kInTurn));
     EXPECT_EQ(stats_.outcome, Outcome::kMiss);
     EXPECT_EQ(stats_.all_stood, num_accepted == 2);
+    EXPECT_EQ(stats_.num_accepted, num_accepted);
     EXPECT_EQ(stats_.num_drafted, 6);
     Commit(0, 7);
   }

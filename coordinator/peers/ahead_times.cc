@@ -26,9 +26,10 @@ void AheadTimes::Learn(const RoundStats& round,
                        const Circumstances& circumstances) {
   const double fade = FadeOver(kRounds, circumstances.num_sessions);
   for (FadingMean* mean : {&asked_, &tokens_, &outcomes_}) mean->Fade(fade);
-  for (FadingMean* mean : {&hits_of_all_, &hits_of_refused_}) {
+  for (FadingMean* mean : {&hits_, &hits_of_all_}) {
     mean->Fade(fade, kLeastHitsWeight);
   }
+  for (FadingMean& hits : hits_of_refused_) hits.Fade(fade, kLeastHitsWeight);
   calls_.Fade(FadeOver(kCallsRounds, circumstances.num_sessions));
   const AheadStats& ahead = round.ahead;
   if (circumstances.is_ahead && round.num_by_drafter() > 0) {
@@ -43,12 +44,31 @@ void AheadTimes::Learn(const RoundStats& round,
 }
 
 void AheadTimes::LearnHit(const AheadStats& ahead) {
-  FadingMean& own = ahead.all_stood ? hits_of_all_ : hits_of_refused_;
-  FadingMean& other = ahead.all_stood ? hits_of_refused_ : hits_of_all_;
-  // Until a kind is seen it is taken to be like the other one.
-  if (own.weight == 0 && other.weight > 0) own.weight = kLeastHitsWeight / 2;
-  own.Add(ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0);
-  if (other.weight == 0) other.value = own.value;
+  const double hit = ahead.outcome == AheadStats::Outcome::kHit ? 1 : 0;
+  const auto last = static_cast<int>(hits_of_refused_.size()) - 1;
+  FadingMean& own = ahead.all_stood
+                        ? hits_of_all_
+                        : hits_of_refused_[std::min(ahead.num_accepted, last)];
+  own.Add(hit);
+  hits_.Add(hit);
+}
+
+double AheadTimes::HitShare(const DraftPlaces& places, int num_drafts) const {
+  const auto beside = [](double known, const FadingMean& seen) {
+    return known + (seen.value - known) * seen.weight /
+                       (seen.weight + kLeastHitsWeight);
+  };
+  const double hits_of_all = beside(hits_.value, hits_of_all_);
+  double hits = hits_.value;
+  double share = 0;
+  for (int i = 0; i <= num_drafts; ++i) {
+    const DraftPlaces::End end = places.EndAt(i, num_drafts);
+    share += end.all_stood * hits_of_all;
+    if (i == num_drafts) break;
+    hits = beside(hits, hits_of_refused_[i]);
+    share += end.refused * hits;
+  }
+  return share;
 }
 
 double AheadTimes::LateSeconds(const DraftPlaces& places, int num_drafts,

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_AHEAD_TIMES_H_
 #define OUTRIDER_COORDINATOR_PEERS_AHEAD_TIMES_H_
 
+#include <array>
+
 #include "coordinator/peers/draft_places.h"
 #include "coordinator/peers/fading_mean.h"
 #include "core/wire/round_stats.h"
@@ -26,12 +28,11 @@ class AheadTimes {
   bool was_asked() const { return asked_.weight > 0; }
   double asked_share() const { return asked_.value; }
 
-  // How often the verdict is one that was drafted for, where a verdict takes
-  // all drafts so often: with more drafts, fewer do.
-  double HitShare(double all_stand) const {
-    return all_stand * hits_of_all_.value +
-           (1 - all_stand) * hits_of_refused_.value;
-  }
+  // How often the verdict over so many drafts, which end as at `places`, is one
+  // that was drafted for. The more they are, the fewer verdicts take all; and
+  // those that refuse a late one are drafted for more seldom, as the likeliest
+  // verdicts come first.
+  double HitShare(const DraftPlaces& places, int num_drafts) const;
 
   // How much later than the verdict, on average, all drafts for it are there,
   // of at most so many tokens each that end as at `places`. The drafter takes
@@ -45,9 +46,12 @@ class AheadTimes {
   void LearnHit(const AheadStats& ahead);
 
   FadingMean asked_ = {};  // share of the rounds that draft
-  // Share of those that hit: after verdicts that took all drafts, and others.
+  // Share of those that hit: of all, after verdicts that took all drafts, and
+  // after others by how many they took. What is known of one counts beside what
+  // is known of the one before it, and of the first ones beside that of all.
+  FadingMean hits_ = {};
   FadingMean hits_of_all_ = {};
-  FadingMean hits_of_refused_ = {};
+  std::array<FadingMean, DraftPlaces::kMostDrafts> hits_of_refused_ = {};
   FadingMean calls_ = {};     // less what the drafter computed
   FadingMean tokens_ = {};    // what it computed, a token of all drafts at once
   FadingMean outcomes_ = {};  // that it drafted for

@@ -63,16 +63,17 @@ void DraftPlaces::LearnFirst(bool stands) {
   Count();
 }
 
-double DraftPlaces::AllStand(int num_asked) const {
-  double all_stand = 0;
-  for (int k = 1; k <= At(num_asked); ++k) {
-    const double made = MakesAtLeast(k);
-    if (made <= 0) break;  // so seldom that the sums round it off
-    const double go_on = k < At(num_asked) ? MakesAtLeast(k + 1) : 0;
-    all_stand +=
-        (Tokens(k) - Tokens(k - 1)) * (1 - std::min(1.0, go_on / made));
-  }
-  return all_stand;
+DraftPlaces::End DraftPlaces::EndAt(int num_accepted, int num_asked) const {
+  const bool is_first = num_accepted == 0;
+  const double made = is_first ? 1 : MakesAtLeast(num_accepted);
+  if (made <= 0) return {};  // so seldom that the sums round it off
+  const double stand =
+      is_first ? 1 : Tokens(num_accepted) - Tokens(num_accepted - 1);
+  if (num_accepted >= At(num_asked)) return {.all_stood = stand};
+  const double go_on = std::min(1.0, MakesAtLeast(num_accepted + 1) / made);
+  const double next_stands = Tokens(num_accepted + 1) - Tokens(num_accepted);
+  return {.all_stood = is_first ? 0 : stand * (1 - go_on),
+          .refused = std::max(0.0, stand * go_on - next_stands)};
 }
 
 void DraftPlaces::Count() {

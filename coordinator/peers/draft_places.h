@@ -39,8 +39,13 @@ class DraftPlaces {
   double MakesAtLeast(int num_drafts) const {
     return Made(num_drafts) - Made(num_drafts - 1);
   }
-  // How often all that are made stand, where some are.
-  double AllStand(int num_asked) const;
+  // How often a round that asks for so many has so many accepted: all that were
+  // made, where some were, or fewer.
+  struct End {
+    double all_stood = 0;
+    double refused = 0;
+  };
+  End EndAt(int num_accepted, int num_asked) const;
 
  private:
   using Places = std::array<FadingMean, kMostDrafts>;

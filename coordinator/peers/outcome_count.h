@@ -81,7 +81,7 @@ class OutcomeCount {
   // A verdict that is not drafted for is drafted after in turn.
   double LostByFewer() const { return kHitsLost / value_ * in_turn_.value; }
 
-  double value_ = 8;
+  double value_ = kMost;
   FadingMean in_turn_ = {};  // a draft's call where there was no hit
   FadingMean rows_ = {};     // of a pass
   FadingMean pass_ = {};

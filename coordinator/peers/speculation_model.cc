@@ -14,6 +14,11 @@ namespace {
 // some 100 of all.
 constexpr double kTimesRounds = 16;
 constexpr double kTokensFade = FadeOver(100);
+// A queue is not foretold by more than so many times what it was, nor by a
+// share of misses that is little more than chance.
+constexpr double kMostChangeOfQueue = 2;
+constexpr double kLeastMisses = 0.05;
+
 // What would have come of a round's drafts, had the drafter ended them at
 // that stop or a later one; no drafts where that is not known.
 DraftPlaces::Drafts EndedAt(int stop, const RoundStats& round,
@@ -66,14 +71,18 @@ void SpeculationModel::LearnAcceptance(const RoundStats& round,
 void SpeculationModel::LearnTimes(const RoundStats& round,
                                   const Circumstances& circumstances) {
   const double fade = FadeOver(kTimesRounds, circumstances.num_sessions);
-  for (Mean* time :
-       {&draft_calls_, &draft_tokens_, &verify_calls_, &plain_calls_, &rest_}) {
+  for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_,
+                     &plain_calls_, &rest_, &misses_}) {
     time->Fade(fade);
   }
   queue_.Fade(fade);
+  const AheadStats::Outcome ahead = round.ahead.outcome;
+  if (ahead != AheadStats::Outcome::kNotAsked) {
+    misses_.Add(ahead == AheadStats::Outcome::kMiss ? 1 : 0);
+  }
   const RoundStats::Link& draft = round.drafter;
   if (circumstances.asked.num_drafts > 0 &&
-      round.ahead.outcome != AheadStats::Outcome::kHit) {
+      ahead != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
                      round.ahead.wait_seconds);
     draft_tokens_.Add(draft.compute_seconds / std::max(1, round.num_drafted));
@@ -145,7 +154,10 @@ double SpeculationModel::Seconds(const DraftLength& length,
   if (length.num_drafts == 0) return std::max(1e-9, rest_.value + verify);
   const double in_turn = InTurnSeconds(length, verify);
   if (!ahead_.was_asked()) return std::max(1e-9, in_turn);
-  const double ahead = AheadSeconds(length, verify, ahead_);
+  const double hits = ahead_.HitShare(places_[length.stop], length.num_drafts);
+  const double queue =
+      (QueueOfMisses(1 - hits) - queue_.Value()) * pass_seconds;
+  const double ahead = AheadSeconds(length, verify + queue, hits, ahead_);
   return std::max(1e-9, in_turn + ahead_.asked_share() * (ahead - in_turn));
 }
 
@@ -156,12 +168,10 @@ double SpeculationModel::InTurnSeconds(const DraftLength& length,
 }
 
 double SpeculationModel::AheadSeconds(const DraftLength& length,
-                                      double verify_seconds,
+                                      double verify_seconds, double hits,
                                       const AheadTimes& ahead) const {
-  const DraftPlaces& places = places_[length.stop];
-  const double late =
-      ahead.LateSeconds(places, length.num_drafts, verify_seconds);
-  const double hits = ahead.HitShare(places.AllStand(length.num_drafts));
+  const double late = ahead.LateSeconds(places_[length.stop], length.num_drafts,
+                                        verify_seconds);
   const double drafting =
       draft_calls_.value + Made(length) * draft_tokens_.value;
   return rest_.value + verify_seconds + late + (1 - hits) * drafting;
@@ -174,7 +184,9 @@ std::optional<double> SpeculationModel::OtherWay(
   if (length.num_drafts == 0 || !times.was_asked()) return std::nullopt;
   const double verify = VerifySeconds(length, PassSeconds(length));
   const double in_turn = std::max(1e-9, InTurnSeconds(length, verify));
-  const double ahead = std::max(1e-9, AheadSeconds(length, verify, times));
+  const double hits = times.HitShare(places_[length.stop], length.num_drafts);
+  const double ahead =
+      std::max(1e-9, AheadSeconds(length, verify, hits, times));
   return is_ahead ? in_turn / ahead : ahead / in_turn;
 }
 
@@ -185,6 +197,13 @@ double SpeculationModel::VerifySeconds(const DraftLength& length,
       drafts || plain_calls_.weight == 0 ? verify_calls_ : plain_calls_;
   const double one_pass = drafts ? pass_seconds : PlainPassSeconds();
   return pass_seconds + queue_.Value() * one_pass + std::max(0.0, calls.value);
+}
+
+double SpeculationModel::QueueOfMisses(double misses) const {
+  if (misses_.weight == 0) return queue_.Value();
+  const double change = misses / std::max(misses_.value, kLeastMisses);
+  return queue_.Value() *
+         std::clamp(change, 1 / kMostChangeOfQueue, kMostChangeOfQueue);
 }
 
 DraftLength SpeculationModel::Best(int least, int most) const {

@@ -86,8 +86,9 @@ class SpeculationModel {
   double Seconds(const DraftLength& length, double pass_seconds) const;
   double InTurnSeconds(const DraftLength& length, double verify_seconds) const;
   double AheadSeconds(const DraftLength& length, double verify_seconds,
-                      const AheadTimes& ahead) const;
+                      double hits, const AheadTimes& ahead) const;
   double VerifySeconds(const DraftLength& length, double pass_seconds) const;
+  double QueueOfMisses(double misses) const;  // beside a pass, as queue_
 
   // Whether enough rounds of late said how sure the drafter was.
   bool knows_stops() const { return told_.weight >= 8 && told_.value > 0.5; }
@@ -105,6 +106,10 @@ class SpeculationModel {
   // Under load each user waits for the passes of others: what a queue takes
   // beside the passes that follow it, whoever drafts how much.
   FadingQuotient queue_ = {};
+  // They are counted of rounds whose drafts were asked for ahead. Those that
+  // hit are back at once, in step; one that misses comes while their pass runs,
+  // and so do they while its does. So the queue is as long as these are many.
+  Mean misses_ = {};
   PassCurve passes_ = {};  // what that computed, by the session's rows
   Mean rest_ = {};         // of a round, beside its calls
   AheadTimes ahead_ = {};

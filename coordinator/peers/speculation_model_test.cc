@@ -318,6 +318,65 @@ TEST(SpeculationModelTest, MoreDraftsHitLessOftenWhereRefusalsAreNotForetold) {
   EXPECT_GT(by_verdict.Seconds(longer), same.Seconds(longer) + 0.01);
 }
 
+// Rounds of eight drafts, of which as many are refused at each place as take
+// all. Those that are refused at a late place never hit, or as often as others
+// do; of a verifier whose queue is as long as its pass, or that has none.
+SpeculationModel RefusedAnywhere(bool never_hits_late, bool has_queue) {
+  SpeculationModel model;
+  RoundStats::Link verify = kVerify;
+  if (has_queue) {
+    verify.queue_seconds = verify.compute_seconds;
+    verify.call_seconds += verify.queue_seconds;
+  }
+  int accepted_before = 0;
+  for (int i = 0; i < 900; ++i) {
+    const bool is_hit = never_hits_late
+                            ? accepted_before < 4 || accepted_before == 8
+                            : (i / 9 + i) % 9 < 5;
+    const int num_accepted = i % 9;
+    model.Learn({.num_drafted = 8,
+                 .num_accepted = num_accepted,
+                 .ahead = {.outcome = is_hit ? AheadStats::Outcome::kHit
+                                             : AheadStats::Outcome::kMiss,
+                           .num_accepted = accepted_before,
+                           .all_stood = accepted_before == 8,
+                           .num_drafted = 32,
+                           .num_outcomes = 4,
+                           .longest = 8,
+                           .call_seconds = 0.01,
+                           .compute_seconds = 0.01},
+                 .round_seconds = verify.call_seconds + (is_hit ? 0 : 0.04),
+                 .drafter = {.call_seconds = is_hit ? 0 : 0.04,
+                             .compute_seconds = is_hit ? 0 : 0.04},
+                 .verifier = verify},
+                {.asked = {.num_drafts = 8},
+                 .num_sessions = 4,
+                 .is_ahead = true,
+                 .drafts_ahead = true});
+    accepted_before = num_accepted;
+  }
+  return model;
+}
+
+TEST(SpeculationModelTest, FewerDraftsHitMoreOftenWhereLateRefusalsDoNot) {
+  const SpeculationModel early = RefusedAnywhere(true, /*has_queue=*/false);
+  const SpeculationModel alike = RefusedAnywhere(false, /*has_queue=*/false);
+  const DraftLength asked = {.num_drafts = 8};
+  EXPECT_NEAR(early.Seconds(asked), alike.Seconds(asked), 0.002);
+  const DraftLength fewer = {.num_drafts = 4};
+  EXPECT_LT(early.Seconds(fewer), alike.Seconds(fewer) - 0.005);
+}
+
+TEST(SpeculationModelTest, AQueueIsAsLongAsMissesAreMany) {
+  const auto queue_of = [](bool never_hits_late, int num_drafts) {
+    const DraftLength length = {.num_drafts = num_drafts};
+    return RefusedAnywhere(never_hits_late, true).Seconds(length) -
+           RefusedAnywhere(never_hits_late, false).Seconds(length);
+  };
+  EXPECT_NEAR(queue_of(true, 8), kVerify.compute_seconds, 0.003);
+  EXPECT_LT(queue_of(true, 4), 0.8 * queue_of(false, 4));
+}
+
 // A drafter that is never sure of a second draft, asked for many: the later
 // ones are made so seldom that the shares of two places cannot be told apart.
 TEST(SpeculationModelTest, DraftsThatAreNeverMadeDoNotMakeALongRequestCheap) {

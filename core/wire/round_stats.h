@@ -28,7 +28,9 @@ struct AheadStats {
   enum class Outcome { kNotAsked, kHit, kMiss };  // kHit: they are the round's
 
   Outcome outcome = Outcome::kNotAsked;
-  bool all_stood = false;   // where asked: the verdict took all its drafts
+  // Where asked: what the verdict took of its drafts, and whether all.
+  int num_accepted = 0;
+  bool all_stood = false;
   int num_drafted = 0;      // tokens for all verdicts; 0 where it was given up
   int num_outcomes = 0;     // verdicts with a draft of one token or more
   int longest = 0;          // of those drafts

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/timed_rounds.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -11,11 +12,29 @@ namespace outrider {
 namespace {
 
 constexpr int kMostDrafts = 16;
-// How often, of the verdicts that refuse and are drafted for by enough
-// outcomes, each outcome is not the one, where those before it are not.
-constexpr double kNotTheNext = 0.75;
+// How often, of the verdicts that take so many drafts and are drafted for by
+// enough outcomes, each outcome is not the one, where those before it are not.
+constexpr double kNotTheNext = 0.4;
 
 using Outcome = AheadStats::Outcome;
+
+// How many of the likeliest outcomes, as LikelyOutcomes has them, are verdicts
+// that take so many of the drafts.
+int NumOutcomesOf(int num_accepted, int num_drafts, double acceptance,
+                  int num_outcomes) {
+  std::vector<double> next;  // by accepted drafts: the likeliest that is left
+  for (int i = 0; i <= num_drafts; ++i) {
+    next.push_back(std::pow(acceptance, i) *
+                   (i < num_drafts ? 1 - acceptance : 1));
+  }
+  int count = 0;
+  for (int i = 0; i < num_outcomes; ++i) {
+    const auto likeliest = std::max_element(next.begin(), next.end());
+    *likeliest *= kNotTheNext;
+    if (likeliest - next.begin() == num_accepted) ++count;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -92,11 +111,11 @@ void TimedRounds::TakeAhead(User& user) {
   user.was_asked = false;
   user.waits = false;
   user.ahead.wait_seconds = agenda_.now() - user.began;
-  // The likeliest verdicts come first.
-  const double drafted_for = 1 - std::pow(kNotTheNext, user.ahead_outcomes);
-  const double hits = user.ahead.all_stood
-                          ? world_.hits_of_all
-                          : world_.hits_of_refused * drafted_for;
+  const int count = NumOutcomesOf(user.ahead.num_accepted, user.ahead_in_flight,
+                                  world_.acceptance, user.ahead_outcomes);
+  const double hits =
+      (user.ahead.all_stood ? world_.hits_of_all : world_.hits_of_refused) *
+      (1 - std::pow(kNotTheNext, count));
   const bool is_hit = std::bernoulli_distribution(hits)(generator_);
   user.ahead.outcome = is_hit ? Outcome::kHit : Outcome::kMiss;
   user.round.ahead = user.ahead;
@@ -162,6 +181,7 @@ void TimedRounds::AskAhead(User& user) {
   if (k == 0) return;
   const int outcomes = outcomes_.value();
   user.ahead_outcomes = outcomes;
+  user.ahead_in_flight = num_in_flight;
   std::vector<int> rows(k + 1, outcomes);
   rows[0] = num_in_flight + 1;
   user.was_asked = true;
@@ -197,6 +217,7 @@ void TimedRounds::End(User& user, const TimedNode::Time& computed) {
                     .own_seconds = computed.own_seconds,
                     .queue_seconds = computed.queue_seconds};
   round.round_seconds = agenda_.now() - user.began;
+  user.ahead.num_accepted = round.num_accepted;
   user.ahead.all_stood = round.num_accepted == round.num_drafted;
   outcomes_.Learn(round);
   user.run.Learn({.link = round.verifier,

@@ -17,10 +17,10 @@ namespace outrider {
 struct TimedWorld {
   double round_trip = 0;  // seconds, to each node
   double acceptance = 0.8;
-  // Verdicts that are drafted for: of those that take all drafts, and of those
-  // that refuse one, by enough outcomes.
-  double hits_of_all = 0.95;
-  double hits_of_refused = 0.65;
+  // Verdicts that enough outcomes are drafted for: of those that take all
+  // drafts, and of those that refuse one.
+  double hits_of_all = 0.9;
+  double hits_of_refused = 0.8;
   double pass = 0.025;
   double row = 0.00025;
   double tile = 0;  // each tile of rows after the first
@@ -74,6 +74,7 @@ class TimedRounds {
     bool waits = false;  // the round, for that
     Choice ahead_choice = {};
     int ahead_outcomes = 0;
+    int ahead_in_flight = 0;  // drafts
     AheadStats ahead = {};
   };
 
