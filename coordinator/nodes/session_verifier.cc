@@ -36,9 +36,6 @@ constexpr int kMaxBroken = 7;
 // A session that holds pauses so long between two attempts.
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
-// What is new waits so long behind those that wait already, unless it is
-// called.
-constexpr milliseconds kBehindOthers(1000);
 // How long none of those that are ready may be fit to go on with it.
 constexpr std::chrono::seconds kUnservedPatience(5);
 
@@ -97,25 +94,12 @@ WaitingRoom::Guest SessionVerifier::AsGuest() const {
   using Kind = WaitingRoom::Kind;
   const Kind before = seat_.use().is_resumed ? Kind::kResumed : Kind::kNew;
   return {.kind = has_begun_ ? Kind::kHeld : before,
-          .at = &seat_.node(),
-          .weights = seat_.description().weights_hash};
+          .at = has_begun_ ? &seat_.node() : nullptr};
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     const VerifyCall& call, Cancellation& cancellation) {
   WaitingRoom& room = pool_.waiting_room();
-  if (place_ == nullptr && room.HasBefore(AsGuest())) {
-    const absl::Status refusal = WithRetryDelay(
-        absl::ResourceExhaustedError("no verifier has room for those that wait,"
-                                     " who are as many as may"),
-        kBehindOthers);
-    const auto delay = JitteredRetryDelay(refusal, session_, /*attempt=*/0);
-    place_ = room.Enter(AsGuest());
-    if (place_ == nullptr) co_return WithRetryDelay(refusal, delay);
-    ++num_retries_;
-    co_await place_->Wait(pool_.timer(), delay, cancellation);
-    if (cancellation.cancelled()) co_return absl::CancelledError("it waited");
-  }
   for (uint64_t attempt = 0;; ++attempt) {
     Reply reply = co_await AskEach(call, cancellation);
     const absl::Status& status = reply.status();
@@ -207,26 +191,26 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
             << "holds, as no verifier has room for it: " << status;
         held.emplace(pool_.moves());
       }
-      if (has_begun_ && place == nullptr) {
+      auto& own = has_begun_ ? place : place_;
+      if (own == nullptr) {
         WaitingRoom::Guest guest = AsGuest();
         if (!is_open) guest.at = nullptr;
-        place = pool_.waiting_room().Enter(guest);
+        own = pool_.waiting_room().Enter(guest);
       }
+      if (own == nullptr) co_return reply;
       const auto delay = JitteredRetryDelay(status, session_, attempt);
-      if (place != nullptr) {
-        co_await place->Wait(pool_.timer(), delay, cancellation);
-      } else {
-        co_await pool_.timer().Sleep(delay, cancellation);
-      }
+      co_await own->Wait(pool_.timer(), delay, cancellation);
       continue;
     }
     place.reset();  // it does not wait for room
+    place_.reset();
     if (has_begun_ && IsFailure(status) && !seat_.is_suspect() &&
         !std::exchange(has_failed_, true)) {
       // A pass fails for all that are in it. If the session itself is the
       // cause, it fails once more, and never comes to a third verifier.
       seat_.GiveTurnBack();
       if (!Move(call, MoveReason::kFailed, status)) {
+        if (!seat_.MayReopen()) co_return reply;
         OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
             << "is opened again where it is, as a step failed: " << status;
       }
@@ -241,6 +225,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
       if (is_open) co_return ForgottenReply(call);
       continue;
     }
+    // Here an opening would be refused for ever.
+    const bool leaves = !is_kept && FitsNoMore(*reason);
+    if (leaves && seat_.TakeOther(call, {&seat_.node()}, false)) continue;
     seat_.GiveTurnBack();
     if (*reason == MoveReason::kLate && !was_silent_) {
       if (!has_begun_ && was_patient_) co_return reply;
@@ -257,7 +244,6 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     if (unserved_since.has_value() &&
         (absl::IsAborted(status) ||
          Clock::now() - *unserved_since > kUnservedPatience)) {
-      if (*reason == MoveReason::kOutgrown) co_return reply;
       co_return UnservedError(status);
     }
     if (!held.has_value()) {
@@ -275,6 +261,7 @@ absl::Status SessionVerifier::UnservedError(const absl::Status& status) {
     return absl::AbortedError(
         absl::StrCat("only other models are left: ", status.message()));
   }
+  if (IsOutgrown(status)) return status;
   return absl::UnavailableError(absl::StrCat(
       "those that are left would serve it begun anew: ", status.message()));
 }

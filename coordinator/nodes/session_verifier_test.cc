@@ -233,6 +233,17 @@ TEST_F(SessionVerifierTest, AStreamUnderWhichAPassFailsGoesOnWhereItIs) {
   EXPECT_THAT(*streams_[0]->end, IsOk());
 }
 
+TEST_F(SessionVerifierTest, AStreamIsNotOpenedAgainForEverWhereItFails) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  for (int i = 1; i <= 4; ++i) {
+    RunUntil([&] { return HaveAllSteps(10 * i); });
+    processes_[0].num_failing = 1;
+  }
+  EXPECT_LT(loop_.elapsed(), MoveLimit::kWindow);
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, StatusIs(absl::StatusCode::kInternal));
+}
+
 // It may be what passes fail of.
 TEST_F(SessionVerifierTest, AStreamThatFailsAtTwoIsTriedAtNoThird) {
   Start(/*num_verifiers=*/3, /*num_streams=*/1);
@@ -334,22 +345,6 @@ TEST_F(RefusedSessionTest, AStreamThatIsResumedComesBeforeWhatIsNew) {
   RunToEnd();
 }
 
-TEST_F(RefusedSessionTest, NoOpeningOvertakesThoseThatWait) {
-  Fill();
-  Stream& first = AddStream();
-  processes_[0].refusal = absl::OkStatus();  // which nobody knows
-  Stream& second = AddStream();
-  const auto begin = loop_.elapsed();
-  RunUntil([&] { return loop_.elapsed() - begin > milliseconds(500); });
-  EXPECT_EQ(second.num_steps, 0);
-  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
-  RunUntil([&] { return second.num_steps == 1; });
-  EXPECT_GE(first.num_steps, 1);
-  EXPECT_LT(loop_.elapsed() - begin, milliseconds(600));
-  RunToEnd();
-}
-
-// The pool has asked it since, and it knows the stream no more.
 TEST_F(SessionVerifierTest, AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;
   Start(/*num_verifiers=*/1, /*num_streams=*/1);
@@ -371,6 +366,20 @@ TEST_F(SessionVerifierTest, AVerifierThatIsBackWithTooLittleMemoryIsOutgrown) {
   Restart(/*after=*/milliseconds(100));
   RunToEnd();
   EXPECT_TRUE(IsOutgrown(*streams_[0]->end));
+}
+
+TEST_F(SessionVerifierTest, AnOpeningLeavesAVerifierThatIsBackWithTooLittle) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  for (FakeProcess& process : processes_) process.Die();
+  AddStream();
+  processes_[0].description.kv_cache_tokens = 40;
+  for (int i = 0; i < 2; ++i) {
+    loop_.After(milliseconds(300 + 2000 * i),
+                [this, i] { processes_[i].is_up = true; });
+  }
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
 }
 
 // The first of them finds out, and the others know.

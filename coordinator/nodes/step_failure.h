@@ -33,6 +33,11 @@ inline bool IsFailure(const absl::Status& status) {
   return absl::IsInternal(status) && !IsPoison(status);
 }
 
+// The node is there, and cannot have the session as it is by now.
+inline bool FitsNoMore(MoveReason reason) {
+  return reason == MoveReason::kOutgrown || reason == MoveReason::kReplaced;
+}
+
 // Why a session that has begun cannot stay, if so.
 inline std::optional<MoveReason> ReasonOf(const absl::Status& status) {
   if (IsOutgrown(status)) return MoveReason::kOutgrown;

@@ -124,6 +124,13 @@ bool VerifierSeat::Move(const VerifyCall& call, MoveReason reason,
   return true;
 }
 
+bool VerifierSeat::MayReopen() {
+  const Clock::time_point now = Clock::now();
+  if (moves_.IsReached(now)) return false;
+  moves_.Moved(now);
+  return true;
+}
+
 NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
     const VerifyCall& call) {
   const Sameness sameness = PromiseOf(call.sampling, call.rule);

@@ -57,8 +57,8 @@ class VerifierSeat {
   // Moves a session that has begun. False, and no change: it cannot or may not.
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
-  // Goes to another node like it with an opening that these have no room for,
-  // and no node has an answer to. False, and no change, without another.
+  bool MayReopen();  // where it is, as a step failed: it is one of its moves
+  // The same for an opening that none has answered nor these have room for.
   bool TakeRoomElsewhere(const VerifyCall& call, const Nodes& full);
   // Whether verifiers are ready, and none can go on with the session; or none
   // is of its model, so that no other session may continue its text either.

@@ -41,18 +41,6 @@ void WaitingRoom::Call(const VerifierNode* verifier) {
   CallFor(verifier);
 }
 
-bool WaitingRoom::HasBefore(const Guest& guest) const {
-  MutexLock lock(mu_);
-  return std::any_of(places_.begin(), places_.end(), [&](const Place* place) {
-    const Guest& other = place->guest_;
-    if (place->sleep_ == nullptr) return false;
-    if (other.kind == Kind::kHeld && other.at != nullptr) {
-      return other.at == guest.at;
-    }
-    return other.kind <= guest.kind && other.weights == guest.weights;
-  });
-}
-
 int WaitingRoom::num_waiting() const {
   MutexLock lock(mu_);
   return NumWaiting();

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "coordinator/nodes/timer.h"
@@ -27,10 +26,8 @@ class WaitingRoom {
   };
   struct Guest {
     Kind kind = Kind::kNew;
-    // The verifier that it asks first, which is the only one for what has
-    // something cached there; null: any.
+    // The one verifier that it can go on at; null: any.
     const VerifierNode* at = nullptr;
-    std::string weights = {};  // of its model
   };
 
   // One session's place. Used by one coroutine at a time; must not outlive the
@@ -62,9 +59,6 @@ class WaitingRoom {
 
   // Null where all places for such a guest are taken.
   std::unique_ptr<Place> Enter(const Guest& guest);
-  // Whether those wait who are called before such a guest, and need the room
-  // that it would take. Who has gone to ask may be served for long by now.
-  bool HasBefore(const Guest& guest) const;
   // The verifier may have room: the first of those that may go there, and do
   // not know of any yet, goes and asks. What one that has begun needs is for no
   // new one, whether it knows already or not.

@@ -16,7 +16,6 @@ namespace outrider::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::SizeIs;
 using Place = std::unique_ptr<WaitingRoom::Place>;
 
 // No test waits for it.
@@ -142,36 +141,6 @@ TEST_F(WaitingRoomTest, WhatIsResumedHasAsManyPlacesBesideAndIsCalledFirst) {
   EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
   places.clear();
   EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
-}
-
-TEST_F(WaitingRoomTest, WhoComesIsBehindThoseWhoNeedWhatItWouldTake) {
-  using Kind = WaitingRoom::Kind;
-  const WaitingRoom::Guest added = {.at = &here_, .weights = "a"};
-  const WaitingRoom::Guest resumed = {
-      .kind = Kind::kResumed, .at = &here_, .weights = "a"};
-  EXPECT_FALSE(room_.HasBefore(added));
-  const Place other_model = room_.Enter({.at = &here_, .weights = "b"});
-  StartDetached(Wait(*other_model, 1));
-  EXPECT_FALSE(room_.HasBefore(added));
-  const Place same_model = room_.Enter({.at = &there_, .weights = "a"});
-  EXPECT_FALSE(room_.HasBefore(added));  // as it does not wait yet
-  StartDetached(Wait(*same_model, 2));
-  EXPECT_TRUE(room_.HasBefore(added));
-  EXPECT_FALSE(room_.HasBefore(resumed));
-  const Place elsewhere = Hold(&there_);
-  StartDetached(Wait(*elsewhere, 3));
-  EXPECT_FALSE(room_.HasBefore(resumed));
-  Place here = Hold(&here_);
-  StartDetached(WaitAndLeave(std::move(here), 4));
-  EXPECT_TRUE(room_.HasBefore(resumed));
-  room_.Call(&here_);
-  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(4));
-  EXPECT_FALSE(room_.HasBefore(resumed));
-  const Place anywhere = room_.Enter({.kind = Kind::kHeld, .weights = "a"});
-  StartDetached(Wait(*anywhere, 5));
-  EXPECT_TRUE(room_.HasBefore(resumed));
-  cancellation_.Cancel();
-  EXPECT_THAT(AwaitThatLeft(5), SizeIs(5));
 }
 
 TEST_F(WaitingRoomTest, WhoIsCancelledWaitsNoLonger) {

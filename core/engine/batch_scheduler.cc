@@ -208,7 +208,10 @@ void BatchScheduler::End(std::unique_ptr<Job> job, absl::Status why,
   } else {
     // What was admitted fits: what it lacks now, in a pass or beside others, it
     // may have later.
-    if (absl::IsResourceExhausted(why)) why = sessions_.TryLater(why.message());
+    if (absl::IsResourceExhausted(why)) {
+      why = sessions_.TryLater(why.message());
+      if (job->holds_up_stream()) room_wait_.Refused(job->session->id, now);
+    }
     LeaveSession(*job, why, now);
   }
   // A reply that nobody waits for is lost like a call that ended before it.
