@@ -9,8 +9,6 @@ from starlette.responses import JSONResponse
 
 # The code of values that cannot be, whoever finds that out.
 INVALID_VALUE = "invalid_value"
-# A text has it for which no verifier that is ready has the memory.
-OUT_OF_MEMORY = "out_of_kv_memory"
 _TOO_LONG = "context_length_exceeded"
 
 
@@ -47,6 +45,17 @@ class ApiError(Exception):
 
     def response(self) -> JSONResponse:
         return JSONResponse(self.body(), self.status, headers=self.headers())
+
+
+class OutOfMemoryError(ApiError):
+    """A text for which no verifier that is ready has the memory: others may be elsewhere, or come back.
+
+    `num_tokens`: the text has no fewer; 0: it is not known how many.
+    """
+
+    def __init__(self, message: str, num_tokens: int, retry_after: float) -> None:
+        super().__init__(503, message, code="out_of_kv_memory", retry_after=retry_after)
+        self.num_tokens = num_tokens
 
 
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",

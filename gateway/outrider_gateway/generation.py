@@ -66,10 +66,10 @@ class Generation:
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
                  deadline: float | None = None, may_begin_at: Callable[[Coordinator], bool] | None = None,
-                 explain: Callable[[ApiError], Awaitable[ApiError]] | None = None) -> None:
+                 explain: Callable[[Sequence[ApiError]], Awaitable[ApiError]] | None = None) -> None:
         """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt.
 
-        `explain`: what the last refusal of an opening is to its reader.
+        `explain`: what refusals of an opening, in their order, are to its reader.
         """
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
@@ -81,6 +81,7 @@ class Generation:
         self._explain = explain
         self._tokens: list[int] = list(request.delivered.ids)
         self._has_begun = False
+        self._refusals: list[ApiError] = []  # of its opening
         self._model = types_pb2.ModelIdentity()  # that a resume has to name again
         self._is_k_auto = False  # likewise
         self._cache_salt = ""  # by which a resume finds what nodes still have of the stream
@@ -158,12 +159,14 @@ class Generation:
             is_own = error.code() not in _ELSEWHERE or self._is_over(error)
             refusal = from_rpc(error if is_own else broke)
             if self._explain is not None and not self._has_begun:
-                refusal = await self._explain(refusal)
+                refusal = await self._explain([*self._refusals, refusal])
             if refusal.status >= 500:
                 log.warning("a request failed at %s: %s: %s request_id=%s", node.address, error.code().name,
                             error.details(), self._request_id)
             raise refusal from error
-        if self._has_begun:
+        if not self._has_begun:
+            self._refusals.append(from_rpc(error))
+        else:
             self.tally.num_resumes += 1
             METRICS.resumes.inc()
             log.warning("a stream broke after %d tokens (%s) and is resumed request_id=%s", len(self._tokens),

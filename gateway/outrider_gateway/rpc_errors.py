@@ -6,6 +6,7 @@ stream is resumed is the gateway's business.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import grpc
@@ -13,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from .errors import INVALID_VALUE, OUT_OF_MEMORY, ApiError, context_exceeded
+from .errors import INVALID_VALUE, ApiError, OutOfMemoryError, context_exceeded
 
 _HTTP_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
@@ -42,6 +43,8 @@ _CODES = {400: INVALID_VALUE, 413: "request_too_large"}
 _DOMAIN = "outrider"
 _POISON, _TOO_LONG, _ROUND_TOO_LARGE = "POISON", "CONTEXT_LENGTH_EXCEEDED", "MESSAGE_TOO_LARGE"
 _OUT_OF_MEMORY = "OUT_OF_KV_MEMORY"
+# How many tokens that text has, its words alone say (coordinator/nodes/session_use.cc).
+_TOKENS_OF_TEXT = re.compile(r"takes a cache of (\d+) tokens")
 # The request may be served elsewhere, or later, without a change.
 _STATUS_OF_REASON = {"MODEL_NOT_SERVED": 409, "COORDINATOR_FLAGS": 500}
 # The API's parameters, by the fields of a coordinator's request that are made of them.
@@ -73,8 +76,8 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
         return ApiError(400, "num_speculative_tokens: a round of so many has more bytes than a node accepts; ask for "
                              "fewer", param="outrider", code=INVALID_VALUE)
     if why.reason == _OUT_OF_MEMORY:
-        # Verifiers with more may be elsewhere, or come back; the words say how much there is.
-        return ApiError(503, details, code=OUT_OF_MEMORY, retry_after=retry_delay(error))
+        said = _TOKENS_OF_TEXT.search(details)
+        return OutOfMemoryError(details, int(said[1]) if said else 0, retry_delay(error))
     status = _status_of(code, why.reason, details)
     if status == 400:
         return ApiError(400, details or "the model does not serve this request",

@@ -7,14 +7,14 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import grpc
 
 from outrider.v1 import types_pb2
 
 from .coordinators import Coordinator, Coordinators, Description
-from .errors import OUT_OF_MEMORY, ApiError, beyond_memory, unavailable
+from .errors import ApiError, OutOfMemoryError, beyond_memory, unavailable
 from .rooms import Rooms, room_of
 from .tokens import Tokens
 
@@ -56,7 +56,7 @@ class ServedModel:
         self._rooms = Rooms()
         self._surveying = asyncio.Lock()
         self._surveyed_at = float("-inf")
-        self._has_all_there = False  # as the last survey found it
+        self._room: int | None = None  # as the last survey found it
 
     async def problem(self) -> str | None:
         """Why requests are not welcome, as things are now; None: they are."""
@@ -86,36 +86,43 @@ class ServedModel:
             await self.described()
         return self.longest_text()
 
-    async def explain(self, refusal: ApiError) -> ApiError:
-        """What a coordinator's refusal is once each of them has refused the text, as it is now.
+    async def explain(self, refusals: Sequence[ApiError]) -> ApiError:
+        """What coordinators' refusals are to the text's reader: the last of them, as a rule.
 
-        One for which they have no memory comes back in vain, unless a verifier with more of it does.
+        A text for which none of them has the memory comes back in vain, unless a verifier with more does. One that
+        somebody refused for another reason may have its place there later.
         """
-        if refusal.code != OUT_OF_MEMORY or not await self._are_the_longest_there():
-            return refusal
-        return beyond_memory(self.longest_text() or 0, refusal.message)
+        lacking = [refusal for refusal in refusals if isinstance(refusal, OutOfMemoryError)]
+        if len(lacking) < len(refusals):
+            return refusals[-1]
+        room = await self._room_of_all()
+        # With more room than the text takes, a verifier has come back since.
+        if room is None or room > max(refusal.num_tokens for refusal in lacking):
+            return refusals[-1]
+        return beyond_memory(room, refusals[-1].message)
 
-    async def _are_the_longest_there(self) -> bool:
-        """Whether no verifier that is away now, as far as is known, has more memory than those that are there."""
+    async def _room_of_all(self) -> int | None:
+        """The longest text of the verifiers that are there; None where one that is away may have more, or has."""
         refused_at = time.monotonic()
         async with self._surveying:
             # Those that waited meanwhile share what is found, if it was asked for after they were refused.
             if self._surveyed_at < refused_at:
                 begun_at = time.monotonic()
-                self._has_all_there = await self._survey()
+                self._room = await self._survey()
                 self._surveyed_at = begun_at
-        return self._has_all_there
+        return self._room
 
-    async def _survey(self) -> bool:
+    async def _survey(self) -> int | None:
         with contextlib.suppress(grpc.aio.AioRpcError, LookupError):
             await self._coordinators.describe(_DESCRIBE_SECONDS, lambda said: False)
         said = self._coordinators.descriptions()
         if self._described is None or len(said) < len(self._coordinators) or not all(one.verifiers for one in said):
-            return False
+            return None
         name = self._described.name
         verifiers = [verifier for one in said for verifier in one.verifiers if verifier.model_name == name]
         self._note_rooms(name, verifiers)
-        return max(map(room_of, verifiers), default=0) >= self._described.longest_text > 0
+        room = max(map(room_of, verifiers), default=0)
+        return room if room >= self._described.longest_text > 0 else None
 
     def _note_rooms(self, name: str, verifiers: Iterable[types_pb2.NodeDescription]) -> None:
         self._rooms.note(verifiers, time.monotonic())

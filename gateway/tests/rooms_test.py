@@ -6,14 +6,15 @@ import unittest
 from unittest import mock
 
 import grpc
-from stand_ins import Reader, Stub, gateway, http_request, node, over, rpc_error, word
+from stand_ins import ASKED, Reader, Stub, gateway, http_request, node, over, rpc_error, word
 
 from outrider_gateway import app, served_model
 from outrider_gateway.rooms import Rooms, room_of
 from outrider_gateway.served_model import ServedModel
 
 # A coordinator says so of a text for which no verifier that is ready has the memory.
-WORDS = "the verifiers that are ready have memory for 512; send less"
+WORDS = ("the text takes a cache of 600 tokens and those that continue it, and the verifiers that are ready have "
+         "memory for 512; send less")
 OUT_OF_MEMORY = rpc_error(grpc.StatusCode.FAILED_PRECONDITION, WORDS, reason="OUT_OF_KV_MEMORY")
 SMALL, LARGE = node(kv_cache_tokens=512), node(kv_cache_tokens=4096)
 
@@ -99,6 +100,34 @@ class TooLongTest(unittest.IsolatedAsyncioTestCase):
         for name, verifiers in (("silent", rpc_error(grpc.StatusCode.UNAVAILABLE)), ("without verifiers", [])):
             with self.subTest(f"another coordinator is {name}"):
                 self.assert_later(await self.refused(refuses, Stub(OUT_OF_MEMORY, verifiers=verifiers)))
+
+    async def test_a_text_that_somebody_refused_for_another_reason_is_to_be_sent_again(self):
+        for code in grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE:
+            for large in LARGE, SMALL:
+                for is_last in False, True:
+                    with self.subTest(code.name, is_large=large is LARGE, is_last=is_last):
+                        stubs = Stub(rpc_error(code), verifiers=[large]), Stub(OUT_OF_MEMORY, verifiers=[SMALL])
+                        door = gateway(*stubs)
+                        list(door._parts.coordinators._nodes.values())[not is_last].num_streams += 1
+                        reader = Reader(app.create_app(door, with_metrics=False), http_request(ASKED))
+                        await reader.ask()
+                        self.assertEqual([stub.num_calls for stub in stubs], [1, 1])
+                        self.assertIn(reader.status, (429, 503))
+                        self.assertIn("retry-after", reader.headers)
+
+    async def test_a_text_that_a_verifier_which_is_back_has_room_for_is_to_be_sent_again(self):
+        for verifier, status in (LARGE, 503), (node(kv_cache_tokens=600), 400):
+            with self.subTest(room_of(verifier)):
+                verifiers = [SMALL]
+
+                async def come_back(verifiers=verifiers, verifier=verifier):
+                    verifiers.append(verifier)
+                reader = await self.refused(Stub(come_back, OUT_OF_MEMORY, verifiers=verifiers))
+                self.assertEqual(reader.status, status)
+
+    async def test_a_text_of_unknown_length_is_to_be_sent_again(self):
+        why = rpc_error(grpc.StatusCode.FAILED_PRECONDITION, "no memory", reason="OUT_OF_KV_MEMORY")
+        self.assertEqual((await self.refused(Stub(why, verifiers=[SMALL]))).status, 503)
 
     def assert_later(self, reader):
         self.assertEqual((reader.status, reader.headers["retry-after"]), (503, "1"))
