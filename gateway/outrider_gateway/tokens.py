@@ -66,7 +66,9 @@ class Tokens:
         return self.encode(text)
 
     def decode(self, ids: list[int]) -> str:
-        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+        """Lets other threads work meanwhile."""
+        # The library's way to decode one text alone keeps the GIL.
+        return str(self._tokenizer.decode_batch([ids], skip_special_tokens=False)[0])
 
     def _look_up(self, token: int) -> tuple[str, bytes]:
         """Its name and its bytes."""

@@ -8,6 +8,7 @@ import time
 import unittest
 from unittest import mock
 
+import tokenizers
 from stand_ins import MODEL, TOKENIZERS
 
 from outrider_gateway.fingerprint import fingerprint_of
@@ -62,6 +63,14 @@ class TokensTest(unittest.TestCase):
             return max(longest, ended - last) / (ended - begun)
         # Another process may take a core for a while, but not each time.
         self.assertLess(min(longest_gap() for _ in range(5)), 0.25)
+
+    def test_texts_are_decoded_by_the_librarys_way_that_lets_other_threads_work(self):
+        library = mock.Mock(wraps=tokenizers.Tokenizer.from_file(str(MODEL / "tokenizer.json")))
+        tokens = Tokens(library)
+        text = "def add(a, b): return a + b"
+        self.assertEqual(tokens.decode(tokens.encode(text)), text)
+        library.decode_batch.assert_called_once()
+        library.decode.assert_not_called()
 
     def test_a_text_without_any_room_is_not_taken_apart_to_its_end(self):
         tokens = Tokens.load(MODEL)
