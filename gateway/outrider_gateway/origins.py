@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 # A browser sends an origin like this, and compares it letter by letter. "null" is that of a file's page.
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/\s,*?#@A-Z]+")
@@ -25,9 +25,18 @@ def origins_of(values: Iterable[str]) -> list[str]:
 
 
 def allowing(origins: Sequence[str], app: ASGIApp) -> ASGIApp:
-    """The same application, which answers preflights and says who may read its answers; itself without origins."""
+    """The same application, which answers preflights under /v1/ and says who may read what it answers there.
+
+    Itself without origins. The rest, such as metrics, is for nobody's page.
+    """
     if not origins:
         return app
     # Keys are in a header of the script's own: browsers have no cookies of ours to send.
-    return CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"],
-                          expose_headers=_EXPOSED)
+    api = CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"],
+                         expose_headers=_EXPOSED)
+
+    async def allowed(scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["type"] == "http" and scope["path"].startswith("/v1/")
+        await (api if is_api else app)(scope, receive, send)
+
+    return allowed

@@ -60,6 +60,15 @@ class OriginsTest(unittest.IsolatedAsyncioTestCase):
         _, headers = await self.ask(OTHER, PAGE)
         self.assertNotIn("access-control-allow-origin", headers)
 
+    async def test_what_is_not_under_v1_is_read_by_no_page(self):
+        application = app.create_app(gateway(Stub(word())), with_metrics=True, allowed_origins=["*"])
+        for path, is_read in ("/v1/models", True), ("/metrics", False), ("/health", False), ("/", False):
+            with self.subTest(path):
+                reader = Reader(application, http_request(b""), path=path, method="GET",
+                                headers=[(b"origin", PAGE.encode())])
+                status, headers, _ = await reader.ask()
+                self.assertEqual((status, "access-control-allow-origin" in headers), (200, is_read))
+
     def test_origins_are_repeated_or_parted_by_commas(self):
         self.assertEqual(origins_of([f"{PAGE}, http://localhost:3000", "null", "*"]),
                          [PAGE, "http://localhost:3000", "null", "*"])
