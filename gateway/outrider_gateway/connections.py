@@ -25,9 +25,11 @@ class Connection(HttpToolsProtocol):
 
     It ends with 431 where more than MOST_HEAD_BYTES come in a row that neither belong to a body nor end a head: such
     a head, but also trailers and extensions of chunks, which the parser keeps to their end. It ends without a word
-    where no head has come for HEAD_SECONDS.
+    where a head is not whole HEAD_SECONDS after its first byte. A new one waits for that byte no less than one that
+    is kept, as a load balancer may open it long before it has a request.
     """
 
+    _has_come = False  # its first byte
     _head_timer: asyncio.TimerHandle | None = None
     _is_too_large = False
     _num_outside = 0  # bytes in a row
@@ -35,7 +37,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_head()
+        self._await_head(max(HEAD_SECONDS, self.timeout_keep_alive))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -52,6 +54,9 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         # What follows a body or a head in one read is not counted, so the parser may keep one read's bytes more.
         self._num_outside += len(data)
+        if not self._has_come:
+            self._has_come = True
+            self._stop_waiting()
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -59,7 +64,7 @@ class Connection(HttpToolsProtocol):
             self._is_too_large = True
             self.send_400_response("")
         elif self.cycle is None or self.cycle.response_complete:
-            self._await_head()
+            self._await_head(HEAD_SECONDS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
@@ -103,9 +108,9 @@ class Connection(HttpToolsProtocol):
         self._is_too_large = True
         raise _TooLargeError
 
-    def _await_head(self) -> None:
+    def _await_head(self, seconds: float) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+            self._head_timer = self.loop.call_later(seconds, self._give_up)
 
     def _stop_waiting(self) -> None:
         if self._head_timer is not None:

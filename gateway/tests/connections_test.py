@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -139,11 +140,20 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_connection_without_a_head_is_given_up(self):
         with mock.patch.object(connections, "HEAD_SECONDS", 0.1):
-            for half in (b"", b"P", HEAD, HEAD + b"a: b"):
+            for half in (b"P", HEAD, HEAD + b"a: b"):
                 with self.subTest(half):
                     reader, writer = await self.connect()
                     writer.write(half)
                     self.assertTrue(await self.is_closed(reader))
+
+    async def test_a_new_connection_waits_as_long_as_one_that_is_kept(self):
+        for head_seconds, keep_alive_seconds in (0.1, 0.3), (0.3, 0.1):
+            self.server.config.timeout_keep_alive = keep_alive_seconds
+            with self.subTest(keep_alive_seconds), mock.patch.object(connections, "HEAD_SECONDS", head_seconds):
+                begun = time.monotonic()
+                reader, _ = await self.connect()
+                self.assertTrue(await self.is_closed(reader))
+                self.assertGreater(time.monotonic() - begun, 0.29)
 
     async def test_a_connection_that_is_kept_waits_for_whole_heads_only(self):
         with mock.patch.object(connections, "HEAD_SECONDS", 0.2):
