@@ -47,13 +47,14 @@ bool TakesDrafts(const NodeDescription& node, const VerifyCall& call) {
 }
 
 absl::Status OutgrownError(int length, int room) {
-  return WithErrorReason(
+  const absl::Status status = WithErrorReason(
       absl::FailedPreconditionError(absl::StrCat(
           "the text takes a cache of ", length,
           " tokens and those that continue it, and the verifiers that are "
           "ready have memory for ",
           room, "; send less, or try where they have more")),
       kOutOfKvMemoryReason);
+  return WithErrorMetadata(status, "num_tokens", absl::StrCat(length));
 }
 
 bool IsOutgrown(const absl::Status& status) {

@@ -40,6 +40,7 @@ TEST(ClientStatusTest, ATextThatNoVerifierHasRoomForSaysHowMuchThereIs) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        std::string(outgrown.message())));
   EXPECT_EQ(ErrorReasonOf(ForClients(outgrown)), kOutOfKvMemoryReason);
+  EXPECT_EQ(ErrorMetadataOf(ForClients(outgrown)).at("num_tokens"), "5000");
 }
 
 TEST(ClientStatusTest, AMessageThatIsTooLargeNamesWhatMakesItSmaller) {

@@ -6,7 +6,6 @@ stream is resumed is the gateway's business.
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import grpc
@@ -43,8 +42,6 @@ _CODES = {400: INVALID_VALUE, 413: "request_too_large"}
 _DOMAIN = "outrider"
 _POISON, _TOO_LONG, _ROUND_TOO_LARGE = "POISON", "CONTEXT_LENGTH_EXCEEDED", "MESSAGE_TOO_LARGE"
 _OUT_OF_MEMORY = "OUT_OF_KV_MEMORY"
-# How many tokens that text has, its words alone say (coordinator/nodes/session_use.cc).
-_TOKENS_OF_TEXT = re.compile(r"takes a cache of (\d+) tokens")
 # The request may be served elsewhere, or later, without a change.
 _STATUS_OF_REASON = {"MODEL_NOT_SERVED": 409, "COORDINATOR_FLAGS": 500}
 # The API's parameters, by the fields of a coordinator's request that are made of them.
@@ -76,8 +73,7 @@ def from_rpc(error: grpc.aio.AioRpcError) -> ApiError:
         return ApiError(400, "num_speculative_tokens: a round of so many has more bytes than a node accepts; ask for "
                              "fewer", param="outrider", code=INVALID_VALUE)
     if why.reason == _OUT_OF_MEMORY:
-        said = _TOKENS_OF_TEXT.search(details)
-        return OutOfMemoryError(details, int(said[1]) if said else 0, retry_delay(error))
+        return OutOfMemoryError(details, int(why.metadata.get("num_tokens", "0")), retry_delay(error))
     status = _status_of(code, why.reason, details)
     if status == 400:
         return ApiError(400, details or "the model does not serve this request",

@@ -15,7 +15,8 @@ from outrider_gateway.served_model import ServedModel
 # A coordinator says so of a text for which no verifier that is ready has the memory.
 WORDS = ("the text takes a cache of 600 tokens and those that continue it, and the verifiers that are ready have "
          "memory for 512; send less")
-OUT_OF_MEMORY = rpc_error(grpc.StatusCode.FAILED_PRECONDITION, WORDS, reason="OUT_OF_KV_MEMORY")
+OUT_OF_MEMORY = rpc_error(grpc.StatusCode.FAILED_PRECONDITION, WORDS, reason="OUT_OF_KV_MEMORY",
+                          num_tokens="600")
 SMALL, LARGE = node(kv_cache_tokens=512), node(kv_cache_tokens=4096)
 
 
