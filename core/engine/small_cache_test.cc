@@ -165,6 +165,21 @@ TEST_F(SmallCacheTest, OfNewTextsTheYoungestGivesWayAndNoneInVain) {
   EXPECT_EQ(StatusOf(3).code(), absl::StatusCode::kUnknown);
 }
 
+TEST_F(SmallCacheTest, NoNewStreamTakesTheRoomOfOneWhosePassHadNoMemory) {
+  Open(1, 10);
+  Submit(1, 1, {.holds_up_stream = true});
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  RunPass();
+  EXPECT_TRUE(IsRefusal(StatusOf(1)));
+  Submit(2, 10);
+  EXPECT_TRUE(IsRefusal(StatusOf(2)));
+  results_.clear();
+  Submit(1, 11, {.holds_up_stream = true});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 11)));
+  Submit(2, 10);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 10)));
+}
+
 // Small prompts would take each block that comes free for a moved stream.
 TEST_F(SmallCacheTest, NoNewStreamOutrunsOneThatHasBegunAndWasRefused) {
   Open(1, 50);
