@@ -84,7 +84,8 @@ void AddServingFlags(CLI::App& app, CoordinatorFlags& flags) {
       ->check(WholeNumberIn(0, 86400))
       ->capture_default_str();
   app.add_option("--threads", flags.num_threads,
-                 "threads that run the rounds of all sessions")
+                 "threads that run the rounds of all sessions; with --spin-us "
+                 "one does, and another stands by")
       ->check(WholeNumberIn(1, 256))
       ->capture_default_str();
 }

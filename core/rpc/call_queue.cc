@@ -27,20 +27,28 @@ CallQueue::Spin Told(CallQueue::Spin spin) {
 }  // namespace
 
 CallQueue::CallQueue(int num_threads, Spin spin) : spin_(Told(spin)) {
+  if (spin_ > Spin(0)) {
+    StartTurns();
+    return;
+  }
   for (int i = 0; i < num_threads; ++i) {
     threads_.emplace_back([this] { Run(); });
   }
 }
 
 CallQueue::CallQueue(WithStandby with) : spin_(Told(with.spin)) {
-  for (const bool polls_first : {true, false}) {
-    threads_.emplace_back([this, polls_first] { TakeTurns(polls_first); });
-  }
+  StartTurns();
 }
 
 CallQueue::~CallQueue() {
   queue_->Shutdown();
   threads_.clear();  // joins: each returns when the queue is empty
+}
+
+void CallQueue::StartTurns() {
+  for (const bool polls_first : {true, false}) {
+    threads_.emplace_back([this, polls_first] { TakeTurns(polls_first); });
+  }
 }
 
 void CallQueue::Run() {

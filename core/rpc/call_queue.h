@@ -53,7 +53,9 @@ class CallQueue {
   // A pass of a large model; more would be burnt in vain.
   static constexpr Spin kLongestSpin{100'000};
 
-  // All of them poll, as no handler takes long.
+  // All of them poll, as no handler takes long. With a spin one does, and
+  // another stands by: each that spun would burn a core, and wait for the lock
+  // under which gRPC looks at the connections.
   explicit CallQueue(int num_threads, Spin spin = Spin(0));
   // A thread that polls and one that stands by, as handlers may take long.
   struct WithStandby {
@@ -80,6 +82,7 @@ class CallQueue {
 
  private:
   void Run();
+  void StartTurns();
   static void Handle(Completion& completion, bool ok);
   // What completes next, and how. Null: the queue has ended.
   Completion* Next(bool& ok);

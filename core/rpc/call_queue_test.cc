@@ -19,6 +19,8 @@
 namespace outrider {
 namespace {
 
+constexpr CallQueue::Spin kSpin = std::chrono::milliseconds(1);
+
 // Runs once on a thread of the queue.
 class Event final : public Completion {
  public:
@@ -35,12 +37,13 @@ class Event final : public Completion {
   grpc::Alarm alarm_;
 };
 
-TEST(CallQueueTest, WhatComesIsReadWhileAHandlerKeepsTheThreadThatPolls) {
+template <typename... Arguments>
+void ExpectThatAnotherPollsMeanwhile(Arguments... arguments) {
   constexpr int kRounds = 3;
   std::deque<std::latch> next_has_come;
   std::vector<std::unique_ptr<Event>> events;
   std::latch is_done(2 * kRounds);
-  CallQueue queue{CallQueue::WithStandby()};  // ends before what it tells
+  CallQueue queue(arguments...);  // ends before what it tells
   for (int i = 0; i < kRounds; ++i) {
     std::latch& has_come = next_has_come.emplace_back(1);
     events.push_back(std::make_unique<Event>(queue, [&] {
@@ -54,6 +57,12 @@ TEST(CallQueueTest, WhatComesIsReadWhileAHandlerKeepsTheThreadThatPolls) {
     has_come.wait();
   }
   is_done.wait();
+}
+
+TEST(CallQueueTest, WhatComesIsReadWhileAHandlerKeepsTheThreadThatPolls) {
+  ExpectThatAnotherPollsMeanwhile(CallQueue::WithStandby());
+  ExpectThatAnotherPollsMeanwhile(/*num_threads=*/1, kSpin);
+  ExpectThatAnotherPollsMeanwhile(/*num_threads=*/4, kSpin);
 }
 
 TEST(CallQueueTest, WhatCanWaitComesOnceAHandlerIsThrough) {
@@ -85,7 +94,6 @@ std::chrono::nanoseconds CpuTime() {
 }
 
 TEST(CallQueueTest, ThreadsThatSpinAreToldAndSleepAfterwards) {
-  constexpr CallQueue::Spin kSpin = std::chrono::milliseconds(1);
   std::latch is_done(6);
   std::vector<std::unique_ptr<Event>> events;
   CallQueue queue(/*num_threads=*/2, kSpin);
@@ -102,6 +110,15 @@ TEST(CallQueueTest, ThreadsThatSpinAreToldAndSleepAfterwards) {
   const auto before = CpuTime();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_LT(CpuTime() - before, std::chrono::milliseconds(150));
+}
+
+TEST(CallQueueTest, SpinningBurnsOneCoreWhateverTheThreads) {
+  const CallQueue queue(/*num_threads=*/4, CallQueue::kLongestSpin);
+  const auto before = CpuTime();
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(CallQueue::kLongestSpin);
+  const auto wall = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(CpuTime() - before, wall * 1.3);
 }
 
 }  // namespace
