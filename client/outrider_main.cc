@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/command/bench_command.h"
-#include "bench/load/build_commit.h"
 #include "client/command.h"
 #include "client/describe_command.h"
 #include "client/generate_command.h"
+#include "core/base/build_version.h"
 #include "core/base/parse_flags.h"
 #include "core/rpc/channel.h"
 
@@ -17,8 +17,7 @@ int main(int argc, char** argv) {
 
   CLI::App app("Speculative decoding over gRPC: the client.", "outrider");
   app.set_version_flag("--version",
-                       absl::StrCat("outrider " OUTRIDER_VERSION " ",
-                                    outrider::bench::kBuildCommit));
+                       absl::StrCat("outrider ", outrider::kBuildVersion));
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
 

@@ -138,7 +138,6 @@ function(outrider_cc_binary)
   outrider_precompile_headers(${A_NAME} libraries${level} ${level})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} outrider_warnings)
-  target_compile_definitions(${A_NAME} PRIVATE OUTRIDER_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 # Tests call what is optimised; optimising the calls only costs time to build, and

@@ -13,12 +13,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/pool/pool_metrics.h"
 #include "coordinator/service/coordinator_flags.h"
 #include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation_service.h"
 #include "coordinator/service/readiness.h"
+#include "core/base/build_version.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -109,8 +111,8 @@ absl::Status Serve(Flags flags) {
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
                             StartHttpEndpoint("outrider-coordinator",
                                               flags.server, registry, *server));
-  std::cout << "outrider-coordinator listening on " << server->address()
-            << std::endl;
+  std::cout << "outrider-coordinator listening on " << server->address() << " ("
+            << kBuildVersion << ")" << std::endl;
   pool.Start();
   Reporter reporter(metrics);
   const absl::StatusOr<int> signal = ServeUntilTermination(
@@ -130,7 +132,8 @@ int main(int argc, char** argv) {
       "outrider-coordinator serves GenerationService: speculative decoding "
       "with a drafter and a verifier.",
       "outrider-coordinator");
-  app.set_version_flag("--version", OUTRIDER_VERSION);
+  app.set_version_flag("--version", absl::StrCat("outrider-coordinator ",
+                                                 outrider::kBuildVersion));
   outrider::CoordinatorFlags flags;
   outrider::AddCoordinatorFlags(app, flags);
   app.footer(

@@ -2,6 +2,7 @@
 // outrider-drafter: guesses the next tokens with a small model, or by n-grams.
 #include <string>
 
+#include "core/base/build_version.h"
 #include "core/node/node_program.h"
 #include "core/torch_model/open_torch_model.h"
 #include "drafter/drafter_service.h"
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
                 "tokens.",
        .listen = "127.0.0.1:7001",
        .example = "--model models/demo-draft --listen 127.0.0.1:7001",
-       .version = OUTRIDER_VERSION,
+       .version = outrider::kBuildVersion,
        .add_flags =
            [&](CLI::App& app, outrider::NodeFlags& flags) {
              outrider::AddDrafterFlags(app, flags, strategy);

@@ -2,6 +2,7 @@
 // outrider-verifier: scores drafts with the target model.
 #include <iterator>
 
+#include "core/base/build_version.h"
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
 #include "core/torch_model/open_torch_model.h"
@@ -32,7 +33,7 @@ int main(int argc, char** argv) {
                 "with the target model.",
        .listen = "127.0.0.1:7002",
        .example = "--model models/demo-target --listen 127.0.0.1:7002",
-       .version = OUTRIDER_VERSION,
+       .version = outrider::kBuildVersion,
        .weights_check = [] { return outrider::CheckTorchModel; },
        .load = outrider::Load,
        .measure = outrider::PrintModelMeasurement,

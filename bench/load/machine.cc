@@ -12,7 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "bench/load/build_commit.h"
+#include "core/base/build_version.h"
 
 namespace outrider::bench {
 namespace {

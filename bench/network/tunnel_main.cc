@@ -14,6 +14,7 @@
 #include "bench/network/launch.h"
 #include "bench/network/network_namespace.h"
 #include "bench/network/tunnel.h"
+#include "core/base/build_version.h"
 #include "core/base/flag_checks.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -129,7 +130,8 @@ absl::StatusOr<int> Run(const Flags& flags, const sigset_t& signals) {
 int main(int argc, char** argv) {
   CLI::App app("Runs a program behind a network with a true round-trip time.",
                "outrider-tunnel");
-  app.set_version_flag("--version", "outrider-tunnel " OUTRIDER_VERSION);
+  app.set_version_flag("--version",
+                       absl::StrCat("outrider-tunnel ", kBuildVersion));
   outrider::bench::Flags flags;
   outrider::bench::AddFlags(app, flags);
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {

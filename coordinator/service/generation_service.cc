@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "coordinator/service/generation.h"
 #include "coordinator/service/session_assembly.h"
 #include "coordinator/service/writer_sink.h"
+#include "core/base/error_reason.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/status_macros.h"
@@ -48,6 +50,17 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
 Worker::Urgency UrgencyOf(const v1::GenerateRequest& proto) {
   return IsResume(proto) ? Worker::Urgency::kUrgent
                          : Worker::Urgency::kOrdinary;
+}
+
+// Names and numbers, and none of the client's own words.
+std::string ReasonForLog(const absl::Status& status) {
+  const auto reason = ErrorReasonOf(status);
+  if (!reason.has_value()) return "";
+  std::string text = absl::StrCat(", ", *reason);
+  for (const auto& [name, value] : ErrorMetadataOf(status)) {
+    absl::StrAppend(&text, " ", name, "=", value);
+  }
+  return text;
 }
 
 std::vector<TokenId> EndTokensOf(const GenerationRequest& request) {
@@ -94,8 +107,7 @@ void GenerationServiceImpl::Refuse(const Call& call,
   // Not the message: it has the client's own values in it.
   OUTRIDER_LOG(kInfo, call.name.Fields())
       << "refused: " << absl::StatusCodeToString(status.code())
-      << (IsPoison(status) ? ", as verifiers died while they had its prompt"
-                           : "");
+      << ReasonForLog(status);
   call.tally.End(std::nullopt, status.code());
   // What waits when a drain is over is to come to another coordinator.
   const absl::Status told =

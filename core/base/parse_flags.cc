@@ -3,18 +3,43 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace outrider {
 namespace {
 
+// Which commands there are, where one is missing or is none of them; empty:
+// something else is wrong.
+std::string WhyNoCommand(const CLI::App& app, const CLI::Error& error) {
+  if (error.get_exit_code() !=
+      static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    return "";
+  }
+  const auto commands =
+      app.get_subcommands([](const CLI::App*) { return true; });
+  if (commands.empty() || !app.get_subcommands().empty()) return "";
+  const std::string names =
+      absl::StrJoin(commands, ", ", [](std::string* out, const CLI::App* each) {
+        absl::StrAppend(out, each->get_name());
+      });
+  const std::vector<std::string> words = app.remaining();
+  return words.empty() ? absl::StrCat("needs a command: ", names)
+                       : absl::StrCat("no command \"", words.front(),
+                                      "\"; there are ", names);
+}
+
 std::string ToOneLine(const CLI::App* app, const CLI::Error& error) {
   const auto subcommands = app->get_subcommands();
-  const std::string command =
-      subcommands.empty()
-          ? app->get_name()
-          : app->get_name() + " " + subcommands.front()->get_name();
-  return app->get_name() + ": " + error.what() + " (see " + command +
-         " --help)\n";
+  const CLI::App* const innermost =
+      subcommands.empty() ? app : subcommands.front();
+  std::string command = app->get_name();
+  if (innermost != app) absl::StrAppend(&command, " ", innermost->get_name());
+  const std::string why = WhyNoCommand(*innermost, error);
+  return absl::StrCat(app->get_name(), ": ", why.empty() ? error.what() : why,
+                      " (see ", command, " --help)\n");
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/json/strict_json.h"
@@ -40,7 +43,12 @@ std::string ReadModelType(ConfigFields& fields) {
       std::find_if(std::begin(kFamilies), std::end(kFamilies),
                    [&type](const Family& f) { return type == f.model_type; });
   if (family == std::end(kFamilies)) {
-    fields.Unsupported(absl::StrCat("model_type \"", type, "\""));
+    const std::string ours =
+        absl::StrJoin(kFamilies, ", ", [](std::string* out, const Family& f) {
+          absl::StrAppend(out, f.model_type);
+        });
+    fields.Unsupported(absl::StrCat("model_type \"", type,
+                                    "\", which is none of ", ours, ","));
     return type;
   }
   const json* architectures = fields.Find("architectures");

@@ -38,6 +38,8 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "portable, avx2, avx512, avx512_bf16, amx_bf16 (the name that "
                  "Describe reports, for a pool of unlike machines), auto: the "
                  "fastest by a measurement at start, or aten: torch's own")
+      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512",
+                             "avx512_bf16", "amx_bf16", "aten"}))
       ->capture_default_str();
   app.add_option(
          "--threads", flags.threads,

@@ -52,15 +52,16 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
   AddTlsMetrics(flags.server.rpc.tls, metrics);
   until_it_serves.reset();
-  return ServeNode({.name = absl::StrCat("outrider-", program.role),
-                    .what = Summary(description),
-                    .flags = flags.server,
-                    .node = node,
-                    .service = *service,
-                    .metrics = metrics,
-                    .max_receive_bytes = program.max_request_bytes(description),
-                    .max_calls = flags.MaxCalls(),
-                    .max_pass = flags.MaxPass()});
+  return ServeNode(
+      {.name = absl::StrCat("outrider-", program.role),
+       .what = absl::StrCat(Summary(description), "; ", description.build),
+       .flags = flags.server,
+       .node = node,
+       .service = *service,
+       .metrics = metrics,
+       .max_receive_bytes = program.max_request_bytes(description),
+       .max_calls = flags.MaxCalls(),
+       .max_pass = flags.MaxPass()});
 }
 
 absl::Status CheckWeights(const NodeFlags& flags,
@@ -96,7 +97,7 @@ absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
 int RunNodeProgram(const NodeProgram& program, int argc, char** argv) {
   const std::string name = absl::StrCat("outrider-", program.role);
   CLI::App app(program.about, name);
-  app.set_version_flag("--version", program.version);
+  app.set_version_flag("--version", absl::StrCat(name, " ", program.version));
   NodeFlags flags;
   flags.server.rpc.listen = program.listen;
   AddNodeFlags(app, flags);

@@ -243,7 +243,7 @@ class PoisonTest(FaultTest):
         self.assert_refuses(self.ask(self.DEADLY), FAILED, "INTERNAL", "should not be sent again")
         self.assertEqual(len(self.dead), 2)
         self.assertEqual(self.value(self.coordinator, "quarantined_requests_total"), 1)
-        self.assertIn("refused: INTERNAL, as verifiers died", self.coordinator.err())
+        self.assertIn("refused: INTERNAL, POISON", self.coordinator.err())
         self.assertEqual(self.ask(range(101, 140)).wait(), 0)
 
 
