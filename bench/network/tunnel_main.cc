@@ -130,8 +130,8 @@ absl::StatusOr<int> Run(const Flags& flags, const sigset_t& signals) {
 int main(int argc, char** argv) {
   CLI::App app("Runs a program behind a network with a true round-trip time.",
                "outrider-tunnel");
-  app.set_version_flag("--version",
-                       absl::StrCat("outrider-tunnel ", kBuildVersion));
+  app.set_version_flag(
+      "--version", absl::StrCat("outrider-tunnel ", outrider::kBuildVersion));
   outrider::bench::Flags flags;
   outrider::bench::AddFlags(app, flags);
   if (const auto exit_status = outrider::ParseFlags(app, argc, argv)) {
