@@ -86,8 +86,12 @@ absl::Status NodeDraftClient::TakeIn(SideDraft& fill, Session& session,
   OUTRIDER_ASSIGN_OR_RETURN(const DraftReply reply, fill.TakeReply());
   OUTRIDER_ASSIGN_OR_RETURN(const bool fits,
                             Read(fill.call(), reply, session, link));
-  return fits ? absl::OkStatus()
-              : absl::AbortedError("the drafter has lost the session");
+  if (!fits) return absl::AbortedError("the drafter has lost the session");
+  // The text has gone on, and no verdict will cut what the drafter says that it
+  // holds beyond what it was sent.
+  const auto num_sent = static_cast<int>(fill.call().header.delta.length());
+  session.drafter_cache().SharesOnly(num_sent);
+  return absl::OkStatus();
 }
 
 std::unique_ptr<SideDraft> NodeDraftClient::AskAhead(Session& session,

@@ -201,6 +201,19 @@ TEST_F(NodeDraftClientTest, AFillSendsTheTextAndItsReplyIsTakenInLater) {
   EXPECT_THAT(calls_[1].header.delta.append_tokens, ElementsAre(4));
 }
 
+// What it says that it holds beyond that, the text has not gone on with.
+TEST_F(NodeDraftClientTest, AFillCountsForNoMoreThanItHasSent) {
+  Forge([](DraftReply& reply) { reply.header.cached_length += 3; });
+  const std::unique_ptr<SideDraft> fill = client_.Fill(session_);
+  Forge([](DraftReply&) {});
+  session_.Commit(Draft::None(3), {0, 4}, {5, 6, 7, 8});
+  RoundStats::Link link;
+  ASSERT_THAT(client_.TakeIn(*fill, session_, link), IsOk());
+  EXPECT_EQ(session_.drafter_cache().length(), 3);
+  ASSERT_THAT(Propose(2), IsOk());
+  EXPECT_EQ(link_.num_misses(), 0);
+}
+
 TEST_F(NodeDraftClientTest, AFillThatMissesCorrectsTheMirror) {
   ASSERT_THAT(Propose(2), IsOk());
   MissOnce({MissReason::kUnknownIncarnation});
