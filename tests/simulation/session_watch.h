@@ -56,6 +56,13 @@ struct SessionWatch {
   bool Says(uint64_t step, uint64_t digest) {
     return digests.try_emplace(step, digest).first->second == digest;
   }
+  // A round has its drafts: what was drafted ahead is one of them, or has no
+  // further use. Where the verifier took fewer than were in flight, the text
+  // may become another of those outcomes later on, after the call was settled.
+  void Proposed() {
+    std::erase_if(ahead,
+                  [this](const Offer& offer) { return offer.text != text; });
+  }
   // Whether the drafter was asked for the text as it is, and has drafted.
   bool HasInTurn() const {
     return in_turn.has_value() && in_turn->text == text;

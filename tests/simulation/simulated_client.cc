@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -133,6 +132,7 @@ class SimulatedClient::HastyDrafts final : public DraftClient {
                                               int num_tokens) override {
     cluster_.watches[session.id()].num_asked = num_tokens;
     auto proposed = co_await drafts_.Propose(session, num_tokens);
+    cluster_.watches[session.id()].Proposed();
     if (!proposed.ok()) co_return proposed;
     if (cluster_.mistake == Mistake::kDropsDraftsByToken &&
         proposed->draft.length() > 0 && proposed->draft.tokens[0] == 0) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/nodes/session_use.h"
 #include "core/base/retry_delay.h"
 #include "tests/simulation/linked_drafter.h"
 #include "tests/simulation/ways.h"
@@ -100,7 +101,7 @@ class LinkedVerifier final : public SharedVerifyStub {
 
  private:
   // Whether it knows that this verifier drains, has not moved before, and all
-  // that could take it would at once.
+  // that could take it would at once. Some have no room for so long a text.
   bool StaysForNothing(const VerifyCall& call, const SessionWatch& watch) {
     if (call.header.incarnation.is_none() || watch.has_failed ||
         watch.leaving != ways_->way().index ||
@@ -115,7 +116,9 @@ class LinkedVerifier final : public SharedVerifyStub {
           if (node.stub.get() == this) return false;
           is_any_shut = is_any_shut || node.is_doubtful() ||
                         !node.gate.IsOpen(cluster_.loop.now());
-          return answer.identity() == cluster_.IdentityOf(watch.is_other_model);
+          return answer.identity() ==
+                     cluster_.IdentityOf(watch.is_other_model) &&
+                 RoomOf(answer) >= TextLengthOf(call);
         });
     return other.seat != nullptr && !other.is_doubtful && !is_any_shut;
   }
