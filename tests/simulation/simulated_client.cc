@@ -21,6 +21,7 @@
 #include "core/sampling/make_rule.h"
 #include "core/sampling/process.h"
 #include "tests/simulation/hashed_models.h"
+#include "tests/simulation/mistaken_clients.h"
 #include "tests/simulation/simulated_pool.h"
 #include "tests/simulation/varying_length.h"
 
@@ -30,6 +31,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMaxAttempts = 100;
+// After so many in a row where other models alone are ready it is begun anew.
+constexpr int kMostUnserved = 20;
 
 // Plain decoding, token by token.
 std::vector<TokenId> Golden(const SimulatedClient::Request& request,
@@ -124,76 +127,6 @@ class SimulatedClient::CheckedVerifyStub final : public VerifyStub {
   int scored_length_ = -1;  // of the text whose next tokens were scored
 };
 
-class SimulatedClient::HastyDrafts final : public DraftClient {
- public:
-  HastyDrafts(DraftClient& drafts, Cluster& cluster)
-      : drafts_(drafts), cluster_(cluster) {}
-  Task<absl::StatusOr<ProposedDraft>> Propose(Session& session,
-                                              int num_tokens) override {
-    cluster_.watches[session.id()].num_asked = num_tokens;
-    auto proposed = co_await drafts_.Propose(session, num_tokens);
-    cluster_.watches[session.id()].Proposed();
-    if (!proposed.ok()) co_return proposed;
-    if (cluster_.mistake == Mistake::kDropsDraftsByToken &&
-        proposed->draft.length() > 0 && proposed->draft.tokens[0] == 0) {
-      proposed->draft = Draft::None(session.length());
-    }
-    if (cluster_.mistake == Mistake::kKeepsOutcomes) {
-      UseOldOutcome(session, *proposed);
-    }
-    co_return proposed;
-  }
-  void DraftAhead(Session& session, const Draft& in_flight) override {
-    drafts_.DraftAhead(session, in_flight);
-  }
-  void Learn(const RoundStats& round) override { drafts_.Learn(round); }
-
- private:
-  // Drafts by an old outcome where there is none, as at another drafter.
-  void UseOldOutcome(const Session& session, ProposedDraft& proposed) {
-    int64_t num_moves = 0;
-    for (SimulatedPool* const pool : cluster_.pools) {
-      for (const auto& count : pool->moves().of_drafters) num_moves += count;
-    }
-    if (proposed.ahead.outcome == AheadStats::Outcome::kHit) {
-      old_ = proposed.draft;
-      num_moves_ = num_moves;
-    } else if (num_moves > num_moves_ && proposed.draft.length() == 0 &&
-               old_.length() <= session.MaxDraftLength()) {
-      proposed.draft = std::exchange(old_, {});
-      proposed.draft.start = session.length();
-    }
-  }
-
-  DraftClient& drafts_;
-  Cluster& cluster_;
-  Draft old_ = {};
-  int64_t num_moves_ = 0;  // when it came
-};
-
-class SimulatedClient::RestlessScore final : public VerifyClient {
- public:
-  RestlessScore(VerifyClient& verifier, Mistake mistake)
-      : verifier_(verifier), mistake_(mistake) {}
-  int MostDrafts(const Session& session) const override {
-    return verifier_.MostDrafts(session);
-  }
-  Task<absl::StatusOr<ScoredDraft>> Score(Session& session,
-                                          Draft& draft) override {
-    auto scored = co_await verifier_.Score(session, draft);
-    if (mistake_ == Mistake::kRedoesRefusals && scored.ok() &&
-        draft.length() > 0 && scored->score.verdict.has_value() &&
-        scored->score.verdict->num_accepted == 0) {
-      co_return co_await verifier_.Score(session, draft);
-    }
-    co_return scored;
-  }
-
- private:
-  VerifyClient& verifier_;
-  const Mistake mistake_;
-};
-
 SimulatedClient::SimulatedClient(Cluster& cluster, Request request)
     : cluster_(cluster), request_(std::move(request)) {}
 
@@ -249,6 +182,19 @@ NodeGroup<VerifierNode>::Choice SimulatedClient::Assign() {
   });
 }
 
+absl::Status SimulatedClient::Unserved() {
+  const bool has_others =
+      Pool().ChooseVerifier(session_id_, {}).seat != nullptr;
+  num_unserved_ = has_others ? num_unserved_ + 1 : 0;
+  // The model may come back, and others may have it: it is not given up at
+  // once.
+  if (num_unserved_ < kMostUnserved) {
+    return absl::UnavailableError("no verifier");
+  }
+  num_unserved_ = 0;
+  return absl::AbortedError("only other models are ready");
+}
+
 Task<absl::Status> SimulatedClient::Stream(int attempt) {
   releases_ = true;
   attempt_ = attempt;
@@ -257,7 +203,8 @@ Task<absl::Status> SimulatedClient::Stream(int attempt) {
                                       std::string(16, ' '));
   session_id_ = SessionId::FromBytes(id.substr(0, 16));
   auto choice = Assign();
-  if (choice.seat == nullptr) co_return absl::UnavailableError("no verifier");
+  if (choice.seat == nullptr) co_return Unserved();
+  num_unserved_ = 0;
   is_other_model_ = choice.description.identity() == Cluster::IdentityOf(true);
   SessionWatch& watch = cluster_.watches[session_id_];
   watch.is_other_model = is_other_model_;

@@ -59,8 +59,6 @@ class SimulatedClient {
 
  private:
   class CheckedVerifyStub;
-  class HastyDrafts;    // a mistake
-  class RestlessScore;  // another
 
   Task<void> Run();
   Task<absl::Status> Stream(int attempt);
@@ -71,6 +69,8 @@ class SimulatedClient {
   Task<absl::Status> Decode(Session& session, SpeculativeDecoder& decoder);
   // A place at a verifier of the model that the stream has begun with.
   NodeGroup<VerifierNode>::Choice Assign();
+  // What the coordinator says where there is none.
+  absl::Status Unserved();
   // One round's tokens, as the coordinator sends them.
   void Receive(int first_index, absl::Span<const TokenId> tokens);
   // The log has only grown.
@@ -89,6 +89,7 @@ class SimulatedClient {
   StreamHistory history_;
   SessionId session_id_;  // of the stream that runs, or ran last
   std::shared_ptr<Cancellation> cancellation_;  // of the same
+  int num_unserved_ = 0;  // attempts at coordinators with other models alone
   bool releases_ = true;
   bool has_given_up_ = false;
   bool is_done_ = false;

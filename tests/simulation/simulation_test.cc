@@ -2,6 +2,7 @@
 // Nothing is lost, doubled or wrong, whatever the network and the processes do.
 #include "tests/simulation/simulation.h"
 
+#include <chrono>
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -122,6 +123,18 @@ TEST(SimulationTest, RareSeedsThatHaveFailedDoNotFailAgain) {
   for (const uint64_t seed : {3649, 21126, 6542, 13219, 26059, 32474}) {
     EXPECT_EQ(Simulate(OptionsOf(seed)).problem, "") << seed;
   }
+}
+
+// It began with a model that was there for half a minute. Who resumes it is
+// told that no verifier has it, and sends the request again.
+TEST(SimulationTest, AStreamWhoseModelIsGoneIsBegunAnew) {
+  using std::chrono::microseconds;
+  const SimulationResult result = Simulate(
+      {.seed = 5944,
+       .faults = {{Fault::Kind::kReplace, 2, 1'954, microseconds(31'669'749)},
+                  {Fault::Kind::kCrash, 4, 94'083, microseconds(10'942'654)}}});
+  EXPECT_EQ(result.problem, "");
+  EXPECT_GT(result.stats.num_begun_anew, 0);
 }
 
 // Misses heal what a wrong cache would break: without faults there are none.
