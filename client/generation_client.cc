@@ -148,7 +148,21 @@ absl::Status Explain(const absl::Status& status, const std::string& coordinator,
 
 }  // namespace
 
+struct GenerationClient::Stub {
+  Stub(const std::string& coordinator, const TlsFiles& tls,
+       const Keepalive& keepalive)
+      : grpc(v1::GenerationService::NewStub(MakeChannel(
+            coordinator, {.credentials = MakeChannelCredentials(tls),
+                          .keepalive = keepalive}))) {}
+
+  const std::unique_ptr<v1::GenerationService::Stub> grpc;
+};
+
 struct GenerationStream::Call {
+  // The call begins; from the second time on this does nothing.
+  void Start() {
+    if (reader == nullptr) reader = stub->grpc->Generate(&context, request);
+  }
   // The status; a reader has to be read to its end before.
   absl::Status End() {
     v1::GenerateResponse ignored;
@@ -159,6 +173,8 @@ struct GenerationStream::Call {
 
   std::string coordinator;
   TlsFiles tls;
+  std::shared_ptr<GenerationClient::Stub> stub;
+  v1::GenerateRequest request;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader;
 };
@@ -175,6 +191,7 @@ GenerationStream::~GenerationStream() {
 
 absl::StatusOr<std::optional<GenerationUpdate>> GenerationStream::Next() {
   if (finished_) return std::nullopt;
+  Start();
   v1::GenerateResponse proto;
   if (!call_->reader->Read(&proto)) {
     finished_ = true;
@@ -237,8 +254,11 @@ absl::Status GenerationStream::Take(GenerationUpdate& update) {
   return absl::OkStatus();
 }
 
+void GenerationStream::Start() { call_->Start(); }
+
 void GenerationStream::Abandon() {
   finished_ = true;
+  if (call_->reader == nullptr) return;
   call_->context.TryCancel();
   call_->End().IgnoreError();
 }
@@ -254,32 +274,30 @@ GenerationRequest GenerationStream::ResumeRequest() const {
   return request;
 }
 
-struct GenerationClient::Stub {
-  Stub(const std::string& coordinator, const TlsFiles& tls,
-       const Keepalive& keepalive)
-      : grpc(v1::GenerationService::NewStub(MakeChannel(
-            coordinator, {.credentials = MakeChannelCredentials(tls),
-                          .keepalive = keepalive}))) {}
-
-  const std::unique_ptr<v1::GenerationService::Stub> grpc;
-};
-
 GenerationClient::GenerationClient(const std::string& coordinator,
                                    const TlsFiles& tls,
                                    const Keepalive& keepalive)
     : coordinator_(coordinator),
       tls_(tls),
-      stub_(std::make_unique<Stub>(coordinator, tls, keepalive)) {}
+      stub_(std::make_shared<Stub>(coordinator, tls, keepalive)) {}
 
 GenerationClient::~GenerationClient() = default;
 
 std::unique_ptr<GenerationStream> GenerationClient::Generate(
     GenerationRequest request, std::chrono::milliseconds timeout) {
+  auto stream = Prepare(std::move(request), timeout);
+  stream->Start();
+  return stream;
+}
+
+std::unique_ptr<GenerationStream> GenerationClient::Prepare(
+    GenerationRequest request, std::chrono::milliseconds timeout) {
   auto call = std::make_unique<GenerationStream::Call>();
   call->coordinator = coordinator_;
   call->tls = tls_;
+  call->stub = stub_;
+  call->request = ToProto(request);
   call->context.set_deadline(DeadlineAfter(timeout));
-  call->reader = stub_->grpc->Generate(&call->context, ToProto(request));
   return std::make_unique<GenerationStream>(std::move(request),
                                             std::move(call));
 }

@@ -18,6 +18,8 @@
 
 namespace outrider::client {
 
+class GenerationClient;
+
 // One running generation: call Next until it yields nothing, or fails. Confined
 // to one thread, but for Cancel. Destroying it cancels the call.
 class GenerationStream {
@@ -44,6 +46,9 @@ class GenerationStream {
   GenerationRequest ResumeRequest() const;
 
  private:
+  friend class GenerationClient;
+
+  void Start();
   // Checks and drops indices, and remembers what a resume needs.
   absl::Status Take(GenerationUpdate& update);
   void Abandon();
@@ -78,18 +83,23 @@ class GenerationClient {
   ~GenerationClient();
 
   // Starts a generation that may take `timeout` altogether. Never fails: what
-  // is wrong, the stream's first Next says.
+  // is wrong, the stream's first Next says. It may block until there is a
+  // connection, or none.
   std::unique_ptr<GenerationStream> Generate(GenerationRequest request,
                                              std::chrono::milliseconds timeout);
+  // The same, but the call starts with the first Next, which Cancel ends then.
+  std::unique_ptr<GenerationStream> Prepare(GenerationRequest request,
+                                            std::chrono::milliseconds timeout);
 
   absl::StatusOr<Deployment> Describe(std::chrono::milliseconds timeout);
 
  private:
+  friend class GenerationStream;
   struct Stub;
 
   const std::string coordinator_;
   const TlsFiles tls_;
-  const std::unique_ptr<Stub> stub_;
+  const std::shared_ptr<Stub> stub_;
 };
 
 }  // namespace outrider::client

@@ -54,10 +54,11 @@ absl::StatusOr<std::optional<GenerationUpdate>> ResumingStream::Next() {
       continue;
     }
     if (!update->has_value()) return update;
+    const bool goes_on =
+        (*update)->start.has_value() && std::exchange(has_started_, true);
     if (!(*update)->tokens.empty()) num_tries_ = 1;  // this very one
-    if ((*update)->start.has_value() && std::exchange(has_started_, true)) {
-      continue;  // of a stream that goes on
-    }
+    if (!goes_on) last_heard_ = Clock::now();
+    if (goes_on) continue;
     return update;
   }
 }
@@ -69,7 +70,7 @@ std::unique_ptr<GenerationStream> ResumingStream::Begin(
                           options_.tls,
                           MayBeSeveral(coordinators) ? kNotAlone : Keepalive());
   ++num_tries_;
-  return client.Generate(
+  return client.Prepare(
       std::move(request),
       std::max(milliseconds(1),
                std::chrono::ceil<milliseconds>(deadline_ - Clock::now())));
@@ -77,11 +78,11 @@ std::unique_ptr<GenerationStream> ResumingStream::Begin(
 
 bool ResumingStream::GoOn(const absl::Status& failure) {
   const size_t num_coordinators = options_.coordinators.size();
+  const Clock::time_point now = Clock::now();
   if (!MayBeSeveral(options_.coordinators) || !MayGoElsewhere(failure) ||
-      num_tries_ >= kTriesOfEach * num_coordinators) {
+      !MayTryAgain(now)) {
     return false;
   }
-  const Clock::time_point now = Clock::now();
   try_again_ = std::max(
       try_again_, now + RetryDelayOf(failure).value_or(milliseconds::zero()));
   MutexLock lock(mu_);
@@ -94,6 +95,11 @@ bool ResumingStream::GoOn(const absl::Status& failure) {
   if (is_cancelled_ || Clock::now() >= deadline_) return false;
   stream_ = Begin(has_started_ ? stream_->ResumeRequest() : request_);
   return true;
+}
+
+bool ResumingStream::MayTryAgain(Clock::time_point now) const {
+  if (has_started_) return now < last_heard_ + options_.longest_search;
+  return num_tries_ < kTriesOfEach * options_.coordinators.size();
 }
 
 void ResumingStream::Cancel() {

@@ -22,16 +22,18 @@ namespace outrider::client {
 // at the next of them after the tokens that it has, with the model that its
 // start named, and its seed: which flips other coins from there on where the
 // text depends on drafts, so that the one start that is told does not repeat
-// all of it. Each is tried twice at most before another token comes, the second
-// time after the retry delays that were asked for. A name may stand for several
-// of them, and is tried twice, too. With one coordinator's address it is a
-// GenerationStream. Confined to one thread, but for Cancel.
+// all of it. All are tried by turns, after the retry delays that were asked for
+// and a pause: what nobody was told anything of yet, twice at each, and what
+// has begun until no token has come for `longest_search`. A name may stand for
+// several of them, and is tried again, too. With one coordinator's address it
+// is a GenerationStream. Confined to one thread, but for Cancel.
 class ResumingStream {
  public:
   struct Options {
     std::vector<std::string> coordinators = {};  // HOST:PORT, at least one
     TlsFiles tls = {};
     std::chrono::milliseconds timeout = {};  // altogether
+    std::chrono::milliseconds longest_search = std::chrono::seconds(60);
   };
 
   ResumingStream(GenerationRequest request, Options options);
@@ -51,6 +53,7 @@ class ResumingStream {
   std::unique_ptr<GenerationStream> Begin(GenerationRequest request);
   // Goes on at the next coordinator. False where that makes no sense.
   bool GoOn(const absl::Status& failure);
+  bool MayTryAgain(Clock::time_point now) const;
 
   const GenerationRequest request_;
   const Options options_;
@@ -62,6 +65,7 @@ class ResumingStream {
   size_t num_tries_ = 0;  // since the last token, with whoever gave it
   Clock::time_point try_again_ = {};  // asked for by those that refused
   bool has_started_ = false;
+  Clock::time_point last_heard_ = {};  // a token, or the start
   // Set under the lock, read without by its one thread.
   std::unique_ptr<GenerationStream> stream_;  // last: it begins with the rest
 };
