@@ -239,17 +239,16 @@ void BatchScheduler::LeaveSession(Job& job, const absl::Status& why,
                                   Clock::time_point now) {
   NodeSession& session = *job.session;
   const bool opened = job.work->request().header.incarnation.is_none();
-  // An opening that is broken off leaves what nobody has a name for.
-  if (why.ok() || (absl::IsCancelled(why) && !opened)) {
+  // An opening that is broken off leaves what nobody has a name for. A pass
+  // that had no memory has left all as it was.
+  const bool is_broken_off =
+      absl::IsCancelled(why) || absl::IsResourceExhausted(why);
+  if (why.ok() || (is_broken_off && !opened && !job.gives_way())) {
     Expect(job, now);
     sessions_.EndRound(session, now);
   } else {
     hold_.Forget(session.id);
-    if (absl::IsCancelled(why) || job.gives_way()) {
-      sessions_.Drop(session);
-    } else {
-      sessions_.Discard(session);
-    }
+    is_broken_off ? sessions_.Drop(session) : sessions_.Discard(session);
   }
   job.session = nullptr;
 }

@@ -365,12 +365,23 @@ TEST_F(BatchSchedulerTest, AnExtensionThatFailsForgetsItsSessionOnly) {
   OpenAll({1, 2});
   Submit(1);
   Submit(2);
-  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  results_[1] = absl::InternalError("a row that is none");
   RunPass();
-  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_TRUE(IsRefusal(StatusOf(1))) << "is not for good";
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kInternal));
   EXPECT_THAT(StatusOf(2), IsOk());
   EXPECT_EQ(scheduler_.sessions().Find(Id(1)), nullptr);
+}
+
+TEST_F(BatchSchedulerTest, OneThatHadNoMemoryIsRefusedAndForgetsNothing) {
+  OpenAll({1});
+  Submit(1);
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  RunPass();
+  EXPECT_TRUE(IsRefusal(StatusOf(1))) << "is not for good";
+  results_.clear();
+  Submit(1);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
 }
 
 TEST_F(BatchSchedulerTest, ALostDeviceEndsAllWorkAndWelcomesNoMore) {

@@ -174,10 +174,36 @@ TEST_F(SmallCacheTest, NoNewStreamTakesTheRoomOfOneWhosePassHadNoMemory) {
   Submit(2, 10);
   EXPECT_TRUE(IsRefusal(StatusOf(2)));
   results_.clear();
-  Submit(1, 11, {.holds_up_stream = true});
-  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 11)));
+  Submit(1, 1, {.holds_up_stream = true});  // what it had is still there
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(StatusOf(1), IsOk());
   Submit(2, 10);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 10)));
+}
+
+TEST_F(SmallCacheTest, AnOpeningWhosePassHadNoMemoryLeavesNothing) {
+  Submit(1, 10);
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  RunPass();
+  EXPECT_TRUE(IsRefusal(StatusOf(1)));
+  EXPECT_EQ(scheduler_.sessions().num_sessions(), 0);
+  results_.clear();
+  Submit(1, 10);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 10)));
+}
+
+// It comes from a node that is gone: the texts may take a minute, and then hold
+// their blocks for as long as their streams run.
+TEST_F(SmallCacheTest, TheTextOfANewStreamGivesWayToOneThatMovesHere) {
+  Submit(1, 50);
+  Submit(2, 30);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
+  Submit(3, 40, {.holds_up_stream = true});  // three blocks; two are free
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(2)));  // the younger one of both
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 8), Pair(1, 18)));
+  EXPECT_THAT(StatusOf(3), IsOk());
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
 }
 
 // Small prompts would take each block that comes free for a moved stream.

@@ -25,8 +25,8 @@ std::vector<NodeSession*> YoungestFirst(std::vector<NodeSession*> sessions) {
   return sessions;
 }
 
-// The sessions that are younger than one that needs room.
-struct Younger {
+// The sessions that are younger than one that needs room; for a newcomer all.
+struct Others {
   std::vector<NodeSession*> at_rest = {};      // that have blocks
   std::vector<KvBlockId> blocks_at_rest = {};  // theirs
   // The same, and those of rounds, which end soon: a text that is computed from
@@ -96,29 +96,24 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
   if (num_coming > 0 && has(num_free(own) + num_coming)) {
     return Room::kComesSoon;
   }
-  if (is_newcomer) {
-    return TryLater(num_sessions() >= options_.max_sessions
-                        ? "this node has all the sessions it may have"
-                        : "this node's KV cache is full");
-  }
 
-  Younger younger;
+  Others others;
   for (const auto& [id, other] : sessions_) {
-    if (other->age_rank > session->age_rank) younger.Add(*other);
+    if (is_newcomer || other->age_rank > session->age_rank) others.Add(*other);
   }
   const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
     return num_free(Joined(own, coming)) >= num_blocks;
   };
-  const bool may_preempt = is_enough(younger.blocks_at_rest);
-  const bool comes_soon = is_enough(younger.blocks);
+  const bool may_preempt = !is_newcomer && is_enough(others.blocks_at_rest);
+  const bool comes_soon = !is_newcomer && is_enough(others.blocks);
   if (call.holds_up_stream) {
-    // A stream that has begun waits for no text of one that has not, nor has it
-    // others preempted that have begun. No two texts end each other: only what
-    // has begun ends any, and no such text is ended. What is computed of one is
-    // found again when it comes back.
-    auto texts = younger.TextsThatGive({}, is_enough);
-    if (texts.empty() && !comes_soon) {
-      texts = younger.TextsThatGive(younger.blocks, is_enough);
+    // A stream that has begun, here or elsewhere, waits for no text of one that
+    // has not, nor has it others preempted that have begun. No two texts end
+    // each other: only what has begun ends any, and no such text is ended. What
+    // is computed of one is found again when it comes back.
+    auto texts = others.TextsThatGive({}, is_enough);
+    if (texts.empty() && !is_newcomer && !comes_soon) {
+      texts = others.TextsThatGive(others.blocks, is_enough);
     }
     for (NodeSession* text : texts) {
       num_preempted_ += text->gives_way ? 0 : 1;
@@ -126,12 +121,17 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     }
     if (!texts.empty()) return Room::kComesSoon;
   }
+  if (is_newcomer) {
+    return TryLater(num_sessions() >= options_.max_sessions
+                        ? "this node has all the sessions it may have"
+                        : "this node's KV cache is full");
+  }
   if (!may_preempt) {
     if (comes_soon) return Room::kComesSoon;
-    if (younger.is_any_at_work) return Room::kComesLater;
+    if (others.is_any_at_work) return Room::kComesLater;
     return TryLater("this node's KV cache is full of older sessions");
   }
-  for (NodeSession* victim : YoungestFirst(younger.at_rest)) {
+  for (NodeSession* victim : YoungestFirst(others.at_rest)) {
     if (num_free(own) >= num_blocks) break;
     ++num_preempted_;
     blocks_.KeepFirst(*victim, 0);
