@@ -79,8 +79,8 @@ class CudaTransformer {
   // a graph, or kernel by kernel.
   void RunGraph(const GraphShape& shape);
   void Launch(const GraphShape& shape);
-  // Launches a step of rows that nobody asked for, which loads its kernels; of
-  // each number of rows, before graphs take what memory there is.
+  // Launches what steps launch, for rows that nobody asked for, which loads the
+  // kernels; of each number of rows, before graphs take what memory there is.
   absl::Status LoadKernels(absl::Span<const GraphShape> shapes);
   absl::Status LoadKernelsOf(const GraphShape& shape);
   absl::Status Finish() { return StatusOfDevice(gpu_->Finish()); }

@@ -87,6 +87,45 @@ TEST_F(EmulatedDeviceTest, GraphsLeaveWhatLaunchesMayNeed) {
   emulated::SetAvailableMemory(before);
 }
 
+// A device may finish all that it does before it loads one.
+TEST_F(EmulatedDeviceTest, NoKernelIsLoadedOnceAModelServes) {
+  emulated::ForgetLoaded();
+  Make({.rows = 80, .graph_rows = 80, .capture_time = kTimeForGraphs});
+  ASSERT_TRUE(model_->Prepare().ok());
+  const int num_loaded = emulated::NumLoaded();
+  EXPECT_GT(num_loaded, 0);
+  const std::vector<TokenId> tokens(32, 3);
+  const std::vector<KvBlockId> first = {0}, branch = {1}, both = {0, 1};
+  const NextDraw next = {.support_size = 20, .seed = 77, .position = 9};
+  const RowQuestion question = {.vocab_size = 50,
+                                .temperature = 1,
+                                .what = TopQuestion{.count = 20, .next = next}};
+  const auto some = [&](size_t count) {
+    return absl::MakeConstSpan(tokens).first(count);
+  };
+  std::vector<std::vector<Extension>> passes = {
+      {{.blocks = first, .tokens = some(8), .num_rows = 0}},
+      {{.blocks = branch,
+        .cached_length = 8,
+        .tokens = some(1),
+        .num_rows = 1,
+        .copied_block = 0,
+        .questions = {&question, 1},
+        .max_drawn = 4}}};
+  for (const size_t count : {1, 2, 5, 9, 16, 17, 32}) {
+    passes.push_back({{.blocks = both, .tokens = some(count), .num_rows = 1}});
+  }
+  passes.push_back(
+      std::vector<Extension>(3, {.blocks = both, .tokens = some(26)}));
+  for (const std::vector<Extension>& pass : passes) {
+    for (const auto& rows : model_->Extend(pass)) {
+      EXPECT_TRUE(rows.ok()) << rows.status();
+    }
+  }
+  EXPECT_GT(model_->device_counters()->num_drawn_tokens, 0);
+  EXPECT_EQ(emulated::NumLoaded(), num_loaded);
+}
+
 // The host has written the next step while the device is at this one.
 TEST_F(EmulatedDeviceTest, APassIsLaunchedWithoutAWaitAndFinishedWithOne) {
   Make({.capture_time = {}});

@@ -67,6 +67,7 @@ void LaunchGrid(emulation::Grid grid, Stream stream,
                 void (*kernel)(Parameters...), Arguments... arguments) {
   grid.asks_for_more = grid.shared_bytes > kSharedBytesWithoutAsking;
   emulation::Submit(stream, [=] {
+    emulation::NoteLoaded(reinterpret_cast<const void*>(kernel));
     // Each thread has its own copy of the arguments, as on a device.
     emulation::RunGrid(grid, [&] { kernel(Parameters(arguments)...); });
   });

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,16 @@ Memory& TheMemory() {
   return memory;
 }
 
+struct Loaded {
+  Mutex mu;
+  std::set<const void*> kernels ABSL_GUARDED_BY(mu);
+};
+
+Loaded& TheLoaded() {
+  static Loaded loaded;
+  return loaded;
+}
+
 int& ThreadsDevice() {
   thread_local int device = 0;
   return device;
@@ -159,6 +170,19 @@ void RunUpTo(uint64_t place, CUstream_st& stream) {
 }
 
 }  // namespace
+
+void NoteLoaded(const void* kernel) {
+  MutexLock lock(TheLoaded().mu);
+  TheLoaded().kernels.insert(kernel);
+}
+int NumLoaded() {
+  MutexLock lock(TheLoaded().mu);
+  return static_cast<int>(TheLoaded().kernels.size());
+}
+void ForgetLoaded() {
+  MutexLock lock(TheLoaded().mu);
+  TheLoaded().kernels.clear();
+}
 
 int NumDevices() { return TheMemory().num_devices; }
 void SetNumDevices(int num_devices) { TheMemory().num_devices = num_devices; }

@@ -20,6 +20,12 @@ using Command = std::function<void()>;
 // Runs it now, or puts it in the stream's queue, or in what is captured.
 void Submit(Stream stream, Command command);
 
+// Kernels that have run since the last call of ForgetLoaded: a device loads one
+// when it is launched for the first time, which may wait for all that it does.
+void NoteLoaded(const void* kernel);
+int NumLoaded();
+void ForgetLoaded();
+
 // Devices differ by their number alone, and a thread uses the first until it
 // says another: a stream is of the one that was used when it was made, and to
 // give it work from another is a failure.
