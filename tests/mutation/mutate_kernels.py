@@ -57,6 +57,7 @@ SUITES = {
 }
 # Tests of a file that have no order of threads.
 WITHOUT_ORDER = {"packed_weight.cu": "CudaPackTest.*",
+                 **dict.fromkeys(("linear.cu", "linear_parts.h"), "CudaLinearChoiceTest.*"),
                  **dict.fromkeys(("top_rows.cu", *TOP_ROWS_PARTS), "DeviceTop*Test.*")}
 # The kernels that a header is tried in.
 COMPILED_AS = {"attention_parts.h": ["attention.cu"], "attention_queries.h": ["attention.cu"],

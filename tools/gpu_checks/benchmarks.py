@@ -63,7 +63,7 @@ def pair(shape, acceptance=0.8):
     return run
 
 
-def kernel_times(shape, rows="1,5,16,64,512"):
+def kernel_times(shape, rows="1,5,16,64,512", name="kernels"):
     """The kernels of a shape's pass, each alone, as a step."""
     def run(machine):
         machine.needs_gpu()
@@ -72,7 +72,7 @@ def kernel_times(shape, rows="1,5,16,64,512"):
         if kernels[0]["is_emulated"]:
             raise AssertionError(f"{kernels[0]['device']}: its times say nothing of a GPU")
         return {"of": shape, "kernels": kernels}
-    run.__name__ = f"kernels-{shape}"
+    run.__name__ = f"{name}-{shape}"
     run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows: microseconds, bandwidth"
     return run
 

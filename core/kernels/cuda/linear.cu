@@ -2,6 +2,7 @@
 #include "core/kernels/cuda/linear_parts.h"
 #include "core/kernels/cuda/linear_store.h"
 #include "core/kernels/cuda/next_kernel.h"
+#include "core/kernels/cuda/runtime.h"
 
 // A decoding step is bound by reading the weights, once each. So the weights
 // are the 16-row operand and the tokens come in eights: idle columns of the
@@ -141,14 +142,36 @@ void RunRows(const LinearArgs& args, Stream stream) {
   if (args.num_rows <= 8) return Run<T, 1, 1>(args, stream);
   if (args.num_rows <= 16) return Run<T, 1, 2>(args, stream);
   if (args.num_rows <= 32) return Run<T, 1, 4>(args, stream);
-  return Run<T, 2, 8>(args, stream);
+  constexpr LinearBlock kMost = kFewRowsBlock;
+  return Run<T, kMost.outputs / kTileOut, kMost.rows / kTileRows>(args, stream);
+}
+
+// How often all multiprocessors are given a block, the last time only some.
+// Of either kernel one holds a single block, by its registers.
+int NumWaves(const LinearArgs& args, const LinearBlock& block,
+             int num_processors) {
+  return CeilDiv(CeilDiv(args.num_rows, block.rows) *
+                     CeilDiv(args.weight.out, block.outputs),
+                 num_processors);
 }
 
 }  // namespace
 
+// What decides is how many waves either kernel needs. A block of many rows has
+// eight times as much to do as one of few. It took an H100 4.4 to 4.6 times as
+// long in the products of an 8B model, 3.9 to 5.7 times in those of a 1B model:
+// 512 rows by waves of many rows, over 64 by waves of few, from
+// docs/measured/gpu/gpu_check.json. Taken are 4.5 times. So 256 rows of 4096
+// outputs are four waves of few and not one of many, which fills half a device.
+// Up to 64 rows have at most four waves of few in place of one of many.
+// No device has run by this rule.
+bool TakesManyRows(const LinearArgs& args, int num_processors) {
+  return 9 * NumWaves(args, kManyRowsBlock, num_processors) <=
+         2 * NumWaves(args, kFewRowsBlock, num_processors);
+}
+
 void Linear(const LinearArgs& args, Stream stream) {
-  constexpr int kMostFewRows = 64;
-  if (args.num_rows > kMostFewRows && FillsDevice(args)) {
+  if (TakesManyRows(args, NumProcessors())) {
     return LinearOfManyRows(args, stream);
   }
   if (args.weight.element == Element::kBFloat16) {

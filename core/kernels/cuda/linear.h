@@ -33,9 +33,11 @@ struct LinearArgs {
 // slices are added in their order.
 void Linear(const LinearArgs& args, Stream stream);
 
-// The same, bit for bit, by a kernel for more rows than 64, which Linear takes
-// where it has enough blocks to keep a device busy.
+// The same, bit for bit, by a kernel for more rows than 64.
 void LinearOfManyRows(const LinearArgs& args, Stream stream);
+
+// Whether Linear takes that one, on a device of so many multiprocessors.
+bool TakesManyRows(const LinearArgs& args, int num_processors);
 
 }  // namespace outrider::kernels::cuda
 

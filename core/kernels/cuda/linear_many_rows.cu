@@ -20,6 +20,8 @@ constexpr int kOutTiles = 2, kRowTiles = 8;  // of a warp
 constexpr int kBlockOutTiles = kOutWarps * kOutTiles;
 constexpr int kBlockRowTiles = kRowWarps * kRowTiles;
 static_assert(kBlockOutTiles == kWarps, "each warp asks for one");
+static_assert(kBlockRowTiles * kTileRows == kManyRowsBlock.rows);
+static_assert(kBlockOutTiles * kTileOut == kManyRowsBlock.outputs);
 
 // The shared memory of a block: a ring of chunks of k, of all its tiles of
 // outputs and, after them, all its tiles of tokens.
@@ -158,24 +160,14 @@ __global__ void __launch_bounds__(kThreads, 1) ManyRowsKernel(LinearArgs args) {
   }
 }
 
-dim3 BlocksOf(const LinearArgs& args) {
-  return dim3(CeilDiv(args.num_rows, kBlockRowTiles * kTileRows),
-              CeilDiv(args.weight.out, kBlockOutTiles * kTileOut));
-}
-
 template <typename T>
 void Run(const LinearArgs& args, Stream stream) {
-  LaunchEarly(BlocksOf(args), kThreads, kBytes, stream, ManyRowsKernel<T>,
-              args);
+  const dim3 blocks(CeilDiv(args.num_rows, kManyRowsBlock.rows),
+                    CeilDiv(args.weight.out, kManyRowsBlock.outputs));
+  LaunchEarly(blocks, kThreads, kBytes, stream, ManyRowsKernel<T>, args);
 }
 
 }  // namespace
-
-bool FillsDevice(const LinearArgs& args) {
-  constexpr int kFewestBlocks = 64;
-  const dim3 blocks = BlocksOf(args);
-  return blocks.x * blocks.y >= kFewestBlocks;
-}
 
 void LinearOfManyRows(const LinearArgs& args, Stream stream) {
   if (args.weight.element == Element::kBFloat16) {

@@ -19,6 +19,14 @@ constexpr int kTileRows = 8;            // tokens of an mma
 constexpr int kOfTile = 2 * kWarpSize;  // 16 bytes each: a chunk's two
                                         // operands A of a tile of outputs
 
+// What a block of threads has: in linear.cu where there are most rows, and in
+// linear_many_rows.cu.
+struct LinearBlock {
+  int rows;
+  int outputs;
+};
+constexpr LinearBlock kFewRowsBlock = {64, 32}, kManyRowsBlock = {128, 128};
+
 struct LinearShape {
   int num_chunks;
   int num_tiles;  // of outputs
@@ -96,9 +104,6 @@ __device__ inline float4 Add(float4 a, float4 b) {
   return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y),
                      __fadd_rn(a.z, b.z), __fadd_rn(a.w, b.w));
 }
-
-// Whether the blocks of LinearOfManyRows, which are large, keep a device busy.
-bool FillsDevice(const LinearArgs& args);
 
 }  // namespace outrider::kernels::cuda
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/kernels/cuda/kernel_test.h"
+#include "core/kernels/cuda/runtime.h"
 
 namespace outrider::kernels::cuda {
 namespace {
@@ -148,8 +149,56 @@ TEST_P(CudaLinearTest, AgreesWithDoublePrecisionForManyOutputs) {
 // Where Linear takes the kernel for many rows.
 TEST_P(CudaLinearTest, AgreesWithDoublePrecisionWhereManyRowsFillADevice) {
   constexpr int kIn = 8, kRows = 66;
-  const Layer layer(element(), data(), /*out=*/8072, kIn);
+  // One wave of blocks for many rows, five of those for few.
+  const int out = 80 * NumProcessors() - 3;
+  EXPECT_TRUE(TakesManyRows({.weight = {.out = out}, .num_rows = kRows},
+                            NumProcessors()));
+  const Layer layer(element(), data(), out, kIn);
   ExpectReference(layer, Inputs(kRows, kIn), kRows);
+}
+
+// Products of 8B and 1B models on an H100, and some on smaller devices.
+TEST(CudaLinearChoiceTest, ManyRowsAreTakenWhereTheirWavesAreFaster) {
+  struct Case {
+    int outputs;
+    int num_rows;
+    bool takes_many;
+    int num_processors = 132;
+  };
+  constexpr int kQkv = 6144, kHidden = 4096, kUp = 28672, kHead = 128256;
+  for (const Case& c : {
+           Case{kHead, 64, false},
+           Case{kHead, 65, true},
+           // One wave and three, then five, six; two and eight, nine, twelve.
+           Case{kQkv, 128, false},
+           Case{kQkv, 192, true},
+           Case{kQkv, 256, true},
+           Case{kQkv, 320, false},
+           Case{kQkv, 384, true},
+           Case{kQkv, 512, true},
+           // One wave and two, three, four, five, eight.
+           Case{kHidden, 128, false},
+           Case{kHidden, 192, false},
+           Case{kHidden, 256, false},
+           Case{kHidden, 320, true},
+           Case{kHidden, 512, true},
+           Case{kUp, 65, true},
+           Case{kUp, 192, true},
+           Case{kHidden / 2, 512, false},
+           Case{kQkv / 2, 512, true},
+           // Two waves and ten; one and five; one and four; a block at a time.
+           Case{kHidden, 512, true, 108},
+           Case{kHidden / 2, 128, true, 31},
+           Case{kHidden / 2, 128, false, 32},
+           Case{32, 128, false, 1},
+           Case{128, 128, true, 1},
+       }) {
+    const LinearArgs args = {.weight = {.out = c.outputs},
+                             .num_rows = c.num_rows};
+    EXPECT_EQ(TakesManyRows(args, c.num_processors), c.takes_many)
+        << c.num_rows << " rows of " << c.outputs << " outputs on "
+        << c.num_processors;
+  }
 }
 
 // Three tiles of outputs, where many rows take two at a time; the last one is

@@ -86,6 +86,13 @@ std::string DeviceNumerics() {
   return "cuda_sm" + std::to_string(10 * properties.major + properties.minor);
 }
 
+int NumProcessors() {
+  int device = 0, count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count > 0 ? count : 1;
+}
+
 void* AllocateMemory(size_t bytes) {
   KeepError();
   void* memory = nullptr;

@@ -25,6 +25,10 @@ std::string DeviceName();
 // Whose order of accumulation it is: "cuda_sm90", or "cuda_emulated".
 std::string DeviceNumerics();
 
+// How many multiprocessors the thread's device has: as many blocks of threads
+// run at once, if each takes one for itself.
+int NumProcessors();
+
 // Device memory, or null where there is none left. Contents are unspecified.
 void* AllocateMemory(size_t bytes);
 void FreeMemory(void* memory);  // null is fine

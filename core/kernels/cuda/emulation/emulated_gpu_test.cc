@@ -7,9 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernels/cuda/device_array.h"
 #include "core/kernels/cuda/emulation/block.h"
 #include "core/kernels/cuda/emulation/stream.h"
 #include "core/kernels/cuda/gpu_fixture.h"
+#include "core/kernels/cuda/linear.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -105,6 +107,28 @@ TEST_F(EmulatedGpuTest, OneThreadMayAwaitWhileAnotherOneAsks) {
   }
   EXPECT_EQ(gpu_->Finish(), "");
   for (const Event event : events) gpu_->Destroy(event);
+}
+
+// Which of its two kernels has run is seen by what a device would have loaded.
+TEST_F(EmulatedGpuTest, AProductTakesManyRowsWhereTheDeviceHasBlocksForThem) {
+  constexpr int kRows = 66, kOut = 128, kIn = 8;
+  const DeviceArray<uint16_t> tiles(PackedBytes(kOut, kIn) / sizeof(uint16_t));
+  const DeviceArray<uint16_t> x(size_t{kRows} * kIn);
+  const DeviceArray<float> y(size_t{kRows} * kOut);
+  const LinearArgs args = {
+      .weight = {.tiles = tiles.data(), .out = kOut, .in = kIn},
+      .x = x.data(),
+      .num_rows = kRows,
+      .y = y.data()};
+  const auto num_loaded = [&](int num_processors) {
+    emulation::ForgetLoaded();
+    emulation::SetNumProcessors(num_processors);
+    LinearOfManyRows(args, nullptr);
+    Linear(args, nullptr);
+    return emulation::NumLoaded();
+  };
+  EXPECT_EQ(num_loaded(1), 1);
+  EXPECT_EQ(num_loaded(132), 2);
 }
 
 TEST_F(EmulatedGpuTest, ACopyReadsItsMemoryWhenItsTurnComesPinnedOrNot) {

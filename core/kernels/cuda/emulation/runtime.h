@@ -37,6 +37,11 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int at) {
                  0, 0};
   return cudaSuccess;
 }
+constexpr int cudaDevAttrMultiProcessorCount = 16;
+inline cudaError_t cudaDeviceGetAttribute(int* value, int /*attribute*/,
+                                          int /*device*/) {
+  return *value = emulated::NumProcessors(), cudaSuccess;
+}
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = emulated::NewMemory(bytes);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;

@@ -125,6 +125,7 @@ struct Memory {
   std::atomic<bool> is_stream_refused = false;
   std::atomic<bool> is_event_refused = false;
   std::atomic<int> num_devices = 1;
+  std::atomic<int> num_processors = 132;
   std::atomic<int64_t> num_waits = 0;
   std::atomic<int64_t> num_pageable_copies = 0;
 };
@@ -192,6 +193,8 @@ bool UseDevice(int device) {
   return true;
 }
 int UsedDevice() { return ThreadsDevice(); }
+int NumProcessors() { return TheMemory().num_processors; }
+void SetNumProcessors(int count) { TheMemory().num_processors = count; }
 
 void Submit(Stream stream, Command command) {
   if (stream == nullptr) return command();

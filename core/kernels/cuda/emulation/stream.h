@@ -33,6 +33,10 @@ int NumDevices();
 void SetNumDevices(int num_devices);  // 1 at first
 bool UseDevice(int device);           // false: there is none
 int UsedDevice();
+// Each has 132 multiprocessors, as an H100 has, until a test says another
+// number.
+int NumProcessors();
+void SetNumProcessors(int count);
 
 Stream NewStream();  // null, where it is refused
 void RefuseStreams(bool is_refused);
