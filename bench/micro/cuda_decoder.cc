@@ -109,7 +109,8 @@ absl::Status CudaDecoder::Allocate() {
   const size_t num_angles = size_t{1} * limits_.num_keys *
                             static_cast<size_t>(shape_.heads.head_dim) / 2;
   const size_t num_parts = kernels::cuda::AttentionScratchFloats(
-      shape_.heads, step_limits_.tiles(), limits_.num_keys);
+      shape_.heads,
+      step_limits_.tiles() * kernels::cuda::NumSplits(limits_.num_keys));
   char* inputs = nullptr;
   absl::Status status = allocate(weights_, weights_bytes_);
   status.Update(allocate(kv_, kv_bytes_));
@@ -275,7 +276,7 @@ void CudaDecoder::Attend(size_t kv) {
       .tables = inputs_.tables,
       .tiles = inputs_.tiles,
       .num_tiles = step_.num_tiles,
-      .longest = step_.longest,
+      .num_pairs = step_.num_pairs,
       .scale = 1.0f / std::sqrt(static_cast<float>(shape_.heads.head_dim)),
       .scratch = scratch_,
       .out = attended_});

@@ -38,20 +38,18 @@ void CudaTransformer::Multiply(const CudaLinear& linear, const void* x,
 
 void CudaTransformer::RunAttention(const StepArrays& inputs,
                                    const StepShape& shape, int layer) {
-  const size_t tile_floats =
-      kernels::cuda::AttentionScratchFloats(heads_, 1, shape.longest);
-  const int fit = static_cast<int>(
-      std::min<size_t>(attention_floats_ / tile_floats, shape.num_tiles));
-  for (int first = 0; first < shape.num_tiles; first += fit) {
+  const int at_once = step_limits_.pairs;
+  for (int first = 0; first < shape.num_pairs; first += at_once) {
     gpu_->Run(AttentionArgs{
         .element = element_,
         .heads = heads_,
         .queries = arena_.queries,
         .kv = kv_[layer],
         .tables = inputs.tables,
-        .tiles = inputs.tiles + first,
-        .num_tiles = std::min(fit, shape.num_tiles - first),
-        .longest = shape.longest,
+        .tiles = inputs.tiles,
+        .num_tiles = shape.num_tiles,
+        .first_pair = first,
+        .num_pairs = std::min(at_once, shape.num_pairs - first),
         .window = config_.sliding_windows[layer],
         .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
         .scratch = arena_.attention,

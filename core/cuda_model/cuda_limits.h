@@ -21,9 +21,11 @@ struct CudaLimits {
   // What no graph takes of the device's memory, whenever it is captured: a
   // launch may need some of its own.
   size_t spare_bytes = size_t{128} << 20;
-  // What the parts of attention over a long context may take; more tiles than
-  // fit run one group after the other.
-  size_t attention_floats = size_t{64} << 20;
+  // What the parts of attention may take, those of all sessions and splits of
+  // their contexts; more than fit take several launches, and are in no graph.
+  // So there are 4096 pairs of tiles and splits for eight heads of 128
+  // elements: a round of 64 sessions at K = 4, all of 8192 positions.
+  size_t attention_floats = size_t{65} << 20;
 };
 
 }  // namespace outrider

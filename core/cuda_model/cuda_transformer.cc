@@ -102,6 +102,12 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
   step_limits_ = {.rows = limits.rows,
                   .table_entries = std::max(table_entries, limits.rows),
                   .group = config.num_heads / config.num_kv_heads};
+  const int num_splits = kernels::cuda::NumSplits(config.context_length);
+  const size_t fit = limits.attention_floats /
+                     kernels::cuda::AttentionScratchFloats(heads_, 1);
+  const size_t all = static_cast<size_t>(step_limits_.tiles()) * num_splits;
+  step_limits_.pairs =
+      std::max(num_splits, static_cast<int>(std::min(fit, all)));
 }
 
 absl::Status CudaTransformer::MakeStepsInFlight() {
@@ -148,14 +154,8 @@ absl::Status CudaTransformer::AllocateArena() {
   const auto hidden = static_cast<size_t>(config_.hidden_size);
   const auto query_size = static_cast<size_t>(config_.query_size());
   const auto qkv_size = static_cast<size_t>(weights_.layers[0].qkv.matrix.out);
-  const auto parts_of = [this](int num_tiles) {
-    return kernels::cuda::AttentionScratchFloats(
-        heads_, num_tiles, LongestOfBucket(config_.context_length));
-  };
-  attention_floats_ = std::max(
-      parts_of(1),
-      std::min(limits_.attention_floats, parts_of(step_limits_.tiles())));
-
+  const size_t attention_floats =
+      kernels::cuda::AttentionScratchFloats(heads_, step_limits_.pairs);
   const auto cut = [&](Cutter& cutter) {
     void* inputs = nullptr;
     cutter.Cut(StepArrays::Bytes(step_limits_), inputs);
@@ -170,7 +170,7 @@ absl::Status CudaTransformer::AllocateArena() {
         arena_.inner);
     cutter.Cut(rows * static_cast<size_t>(config_.vocab_size) * sizeof(float),
                arena_.logits);
-    cutter.Cut(attention_floats_ * sizeof(float), arena_.attention);
+    cutter.Cut(attention_floats * sizeof(float), arena_.attention);
   };
   Cutter size(nullptr);
   cut(size);
@@ -365,7 +365,7 @@ absl::Status CudaTransformer::LoadKernels(absl::Span<const GraphShape> shapes) {
   for (const GraphShape& shape : shapes) {
     // Kernels differ by the number of rows alone.
     GraphShape kernels = shape;
-    kernels.step.num_tiles = kernels.step.longest = 0;
+    kernels.step.num_tiles = kernels.step.num_pairs = 0;
     if (loaded.insert(kernels).second) {
       OUTRIDER_RETURN_IF_ERROR(LoadKernelsOf(shape));
     }

@@ -101,7 +101,6 @@ class CudaTransformer {
   kernels::cuda::Element element_;
   kernels::cuda::Heads heads_;
   StepLimits step_limits_ = {};
-  size_t attention_floats_ = 0;
   StepArena arena_ = {};
   std::vector<DeviceMemory> memory_;  // of arena and angles
   std::optional<DeviceMemory> kv_memory_;

@@ -40,10 +40,11 @@ bool HasRoom(const StepShape& bucket, const StepLimits& step,
 // Buckets of up to `num_rows` rows.
 class BucketsOfRows {
  public:
-  BucketsOfRows(int num_rows, int longest, const CudaLimits& limits,
+  // A tile has so many pairs.
+  BucketsOfRows(int num_rows, int num_splits, const CudaLimits& limits,
                 std::vector<GraphShape>& shapes)
       : num_rows_(num_rows),
-        longest_(longest),
+        num_splits_(num_splits),
         limits_(limits),
         shapes_(shapes) {}
 
@@ -69,27 +70,25 @@ class BucketsOfRows {
   void AddTiles(int fewest, const Kind& kind, const StepLimits& step) {
     const int most = PowerOfTwo(num_rows_ * NumTiles(1, step.group));
     for (int tiles = PowerOfTwo(fewest); tiles <= most; tiles *= 2) {
-      const StepShape bucket = {.num_rows = num_rows_,
-                                .num_tiles = tiles,
-                                .longest = longest_,
-                                .num_logit_rows = kind.num_logit_rows};
+      // Half as many are all that fit: that bucket is there, or never met.
+      if (tiles * num_splits_ / 2 >= step.pairs) break;
+      const StepShape bucket = {
+          .num_rows = num_rows_,
+          .num_tiles = tiles,
+          .num_pairs = std::min(tiles * num_splits_, step.pairs),
+          .num_logit_rows = kind.num_logit_rows};
       if (!HasRoom(bucket, step, limits_)) continue;
       shapes_.push_back({.step = bucket, .draws_next = kind.draws_next});
     }
   }
 
   const int num_rows_;
-  const int longest_;
+  const int num_splits_;
   const CudaLimits& limits_;
   std::vector<GraphShape>& shapes_;
 };
 
 }  // namespace
-
-int LongestOfBucket(int longest) {
-  return PowerOfTwo(kernels::cuda::NumSplits(longest)) *
-         kernels::cuda::kSplitKeys;
-}
 
 std::optional<StepShape> GraphBucket(const StepShape& shape,
                                      const StepLimits& step,
@@ -97,14 +96,16 @@ std::optional<StepShape> GraphBucket(const StepShape& shape,
   const int num_rows = RowsOfBucket(shape.num_rows);
   const bool is_long = num_rows > kRowsOfProduct;
   if (is_long && shape.num_logit_rows <= num_rows / 4) return std::nullopt;
+  if (shape.num_pairs > step.pairs) return std::nullopt;
   const int half = num_rows / 2;
   const bool is_half = shape.num_logit_rows <= half;
-  const StepShape bucket = {.num_rows = num_rows,
-                            .num_tiles = PowerOfTwo(shape.num_tiles),
-                            .longest = LongestOfBucket(shape.longest),
-                            .num_logit_rows = shape.num_logit_rows == 0 ? 0
-                                              : is_half                 ? half
-                                                        : num_rows};
+  const StepShape bucket = {
+      .num_rows = num_rows,
+      .num_tiles = PowerOfTwo(shape.num_tiles),
+      .num_pairs = std::min(PowerOfTwo(shape.num_pairs), step.pairs),
+      .num_logit_rows = shape.num_logit_rows == 0 ? 0
+                        : is_half                 ? half
+                                                  : num_rows};
   if (!HasRoom(bucket, step, limits)) return std::nullopt;
   return bucket;
 }
@@ -114,11 +115,11 @@ std::vector<GraphShape> AllGraphShapes(const StepLimits& step,
                                        const CudaLimits& limits,
                                        int context_length) {
   std::vector<GraphShape> shapes;
-  const int last = LongestOfBucket(context_length);
-  for (int longest = LongestOfBucket(1); longest <= last; longest *= 2) {
+  const int last = PowerOfTwo(kernels::cuda::NumSplits(context_length));
+  for (int splits = 1; splits <= last; splits *= 2) {
     for (int rows = 1; rows <= limits.graph_rows;
          rows = RowsOfBucket(rows + 1)) {
-      BucketsOfRows buckets(rows, longest, limits, shapes);
+      BucketsOfRows buckets(rows, splits, limits, shapes);
       buckets.AddSteps(step);
       buckets.AddLoops(loop);
     }

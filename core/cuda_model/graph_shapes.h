@@ -21,20 +21,20 @@ struct GraphShape {
 };
 
 // The shape that a step is padded to, so that few graphs serve all; nothing
-// where the step is launched kernel by kernel. Tiles and splits of the context
-// are powers of two, and so are rows up to 64; beyond, they are multiples of
-// 64, as a product takes so many at a time. Logits are those of all rows or of
+// where the step is launched kernel by kernel. Tiles and their pairs with
+// splits of the context are powers of two, and so are rows up to 64; beyond,
+// they are multiples of 64, as a product takes so many at a time. Pairs are as
+// many as attention takes at once, at most. Logits are those of all rows or of
 // half of them: up to eight rows cost a head the same.
 //
 // Steps whose logits nobody wants, and longer ones where at most a quarter of
 // the rows have some, are parts of prompts: they take the device longer than
 // their launches take the host, and the head of what fills them up would be in
-// vain.
+// vain. Nor are steps that have more pairs than attention takes at once, which
+// are long for the device, too.
 std::optional<StepShape> GraphBucket(const StepShape& shape,
                                      const StepLimits& step,
                                      const CudaLimits& limits);
-// StepShape::longest of the bucket of steps whose longest session is this.
-int LongestOfBucket(int longest);
 
 // Every shape that can become a graph, of a model whose positions end there:
 // of steps as they come, and of those that a draw loop runs. Short sessions

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.h"
 #include "core/base/kv_block.h"
 
 namespace outrider {
@@ -38,15 +39,11 @@ int StepInputs::Add(const Extension& extension, int first) {
   }
   std::copy_n(extension.blocks.begin(), num_blocks,
               arrays_.tables + num_table_entries_);
-  for (int query = 0; query < count * limits_.group;
-       query += kernels::cuda::kTileQueries) {
-    arrays_.tiles[shape_.num_tiles++] = {
-        .first_table_entry = num_table_entries_,
-        .first_row = shape_.num_rows,
-        .num_rows = count,
-        .first_position = first_position,
-        .first_query = query};
-  }
+  AddTiles({.first_table_entry = num_table_entries_,
+            .first_row = shape_.num_rows,
+            .num_rows = count,
+            .first_position = first_position},
+           end + extension.max_drawn);
   for (int i = 0; i < count; ++i) {
     const int row = shape_.num_rows++;
     const int position = first_position + i;
@@ -58,8 +55,30 @@ int StepInputs::Add(const Extension& extension, int first) {
     }
   }
   num_table_entries_ += num_blocks;
-  shape_.longest = std::max(shape_.longest, end + extension.max_drawn);
   return count;
+}
+
+void StepInputs::AddTiles(const AttentionTile& rows, int end) {
+  const int num_splits = kernels::cuda::NumSplits(end);
+  const int num_tiles = kernels::cuda::NumTiles(rows.num_rows, limits_.group);
+  OUTRIDER_CHECK(num_splits <= limits_.pairs) << end << " positions";
+  for (int done = 0; done < num_tiles;) {
+    int room = limits_.pairs - shape_.num_pairs % limits_.pairs;
+    if (room < num_splits) {
+      // The rest of the launch is nobody's.
+      shape_.num_pairs += room;
+      room = limits_.pairs;
+    }
+    const int num_beside = std::min(num_tiles - done, room / num_splits);
+    for (int i = 0; i < num_beside; ++i) {
+      AttentionTile& tile = arrays_.tiles[shape_.num_tiles++] = rows;
+      tile.first_query = (done + i) * kernels::cuda::kTileQueries;
+      tile.first_pair = shape_.num_pairs + i;
+      tile.num_beside = num_beside;
+    }
+    shape_.num_pairs += num_beside * num_splits;
+    done += num_beside;
+  }
 }
 
 void StepInputs::PadTo(const StepShape& shape) {
@@ -69,12 +88,12 @@ void StepInputs::PadTo(const StepShape& shape) {
     arrays_.blocks[row] = limits_.spare_block;
   }
   while (shape_.num_tiles < shape.num_tiles) {
-    arrays_.tiles[shape_.num_tiles++] = {};
+    arrays_.tiles[shape_.num_tiles++] = {.first_pair = shape_.num_pairs};
   }
   while (shape_.num_logit_rows < shape.num_logit_rows) {
     arrays_.logit_rows[shape_.num_logit_rows++] = 0;
   }
-  shape_.longest = std::max(shape_.longest, shape.longest);
+  shape_.num_pairs = std::max(shape_.num_pairs, shape.num_pairs);
 }
 
 size_t StepInputs::bytes() const {

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstddef>
+#include <limits>
 
 #include "core/kernels/cuda/attention.h"
 #include "core/model/causal_lm.h"
@@ -12,9 +13,12 @@ namespace outrider {
 
 // How much one step of a pass may take.
 struct StepLimits {
-  int rows = 0;               // tokens
-  int table_entries = 0;      // blocks of all its sessions: at least one's
-  int group = 1;              // query heads that share a head of keys
+  int rows = 0;           // tokens
+  int table_entries = 0;  // blocks of all its sessions: at least one's
+  int group = 1;          // query heads that share a head of keys
+  // Pairs that attention takes at once, as many at least as a tile can have: a
+  // tile's are in one launch.
+  int pairs = std::numeric_limits<int>::max();
   KvBlockId spare_block = 0;  // where rows that nobody asked for are written
 
   // How many tiles of attention `rows` rows can have.
@@ -25,7 +29,7 @@ struct StepLimits {
 struct StepShape {
   int num_rows = 0;
   int num_tiles = 0;
-  int longest = 0;  // positions of its longest session
+  int num_pairs = 0;  // of tiles and splits: see attention.h
   int num_logit_rows = 0;
 
   auto operator<=>(const StepShape&) const = default;
@@ -57,8 +61,8 @@ class StepInputs {
   // for those that are drawn after them. How many it took: none where the step
   // is too full, some at least where it is empty.
   int Add(const Extension& extension, int first);
-  // Adds rows, tiles and wanted logits, of which nothing comes, up to these
-  // numbers.
+  // Adds rows, tiles, pairs and wanted logits, of which nothing comes, up to
+  // these numbers.
   void PadTo(const StepShape& shape);
   void Clear() {
     shape_ = {};
@@ -72,6 +76,9 @@ class StepInputs {
   size_t bytes() const;
 
  private:
+  // Tiles of a session whose positions are to end there.
+  void AddTiles(const kernels::cuda::AttentionTile& rows, int end);
+
   const StepLimits limits_;
   const StepArrays arrays_;
   void* const memory_;

@@ -258,7 +258,7 @@ __device__ void Attend(const AttentionArgs& args, const Slice& slice,
   }
 }
 
-// Block (x, y, z): tile x, head y of the keys, split z.
+// Block (x, y): pair x of the launch's, head y of the keys.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   OUTRIDER_DYNAMIC_SHARED(uint4, rings);  // [kWarps][Ring::kOfWarp]
@@ -266,10 +266,11 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   constexpr int kFragments = Scratch<kDim>::kFragments;
   constexpr int kOfWarp = Ring<kDim>::kOfWarp;
   AwaitPreviousKernel();
-  LetNextKernelBegin(static_cast<int>(gridDim.x));
-  const AttentionTile tile = args.tiles[blockIdx.x];
+  LetNextKernelBegin(args.num_tiles);
+  const int pair = args.first_pair + static_cast<int>(blockIdx.x);
+  const auto [tile_index, split] = FindPair(args, pair);
+  const AttentionTile tile = args.tiles[tile_index];
   const int kv_head = static_cast<int>(blockIdx.y);
-  const int split = static_cast<int>(blockIdx.z);
   if (tile.num_rows == 0) return;
   const Range range = FindRange(args, tile);
   if (range.begin >= (split + 1) * kSplitKeys ||
@@ -299,9 +300,7 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
   }
   __syncthreads();
 
-  const int num_splits = static_cast<int>(gridDim.z);
-  const Scratch<kDim> scratch(args, num_splits, static_cast<int>(blockIdx.x),
-                              kv_head);
+  const Scratch<kDim> scratch(args, pair, kv_head);
   // A thread's lane is the same in all the fragments it joins.
   for (int i = thread; i < kFragments; i += kThreads) {
     Joined all;
@@ -310,11 +309,10 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
                slice_softmax[w * kTileQueries + g],
                slice_softmax[w * kTileQueries + g + 8]);
     }
-    scratch.sums[static_cast<size_t>(split) * kFragments + i] = all.sum;
+    scratch.sums[i] = all.sum;
     if (i < kWarpSize && t == 0) {
       for (int q = 0; q < 2; ++q) {
-        scratch.softmax[split * kTileQueries + g + 8 * q] =
-            make_float2(all.top[q], all.mass[q]);
+        scratch.softmax[g + 8 * q] = make_float2(all.top[q], all.mass[q]);
       }
     }
   }
@@ -323,19 +321,22 @@ __global__ void __launch_bounds__(kThreads) SplitKernel(AttentionArgs args) {
 // Block (x, y, z): tile x, head y of the keys, fragments z * kThreads on, one a
 // thread. Joins the splits.
 template <typename T, int kDim>
-__global__ void __launch_bounds__(kThreads)
-    MergeKernel(AttentionArgs args, int num_splits) {
+__global__ void __launch_bounds__(kThreads) MergeKernel(AttentionArgs args) {
   constexpr int kFragments = Scratch<kDim>::kFragments;
   static_assert(kFragments % kThreads == 0);
   constexpr int kAtOnce = 8;  // splits that are read before they are joined
   AwaitPreviousKernel();
-  LetNextKernelBegin(static_cast<int>(gridDim.x));
+  LetNextKernelBegin(args.num_tiles);
   const AttentionTile tile = args.tiles[blockIdx.x];
   if (tile.num_rows == 0) return;
+  const int first_pair = tile.first_pair;
+  if (first_pair < args.first_pair ||
+      first_pair >= args.first_pair + args.num_pairs) {
+    return;  // it is another launch's
+  }
   const int kv_head = static_cast<int>(blockIdx.y);
   const Range range = FindRange(args, tile);
-  const Scratch<kDim> scratch(args, num_splits, static_cast<int>(blockIdx.x),
-                              kv_head);
+  const Scratch<kDim> scratch(args, first_pair, kv_head);
   const int fragment = static_cast<int>(blockIdx.z * kThreads + threadIdx.x);
   const int g = fragment % kWarpSize / 4, t = fragment % 4;
   const int last_split = (range.end - 1) / kSplitKeys;
@@ -347,7 +348,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       // After the last split it is read again, and not joined.
-      const int at = min(split + i, last_split);
+      const int at = min(split + i, last_split) * tile.num_beside;
       sums[i] = scratch.sums[static_cast<size_t>(at) * kFragments + fragment];
       upper[i] = scratch.softmax[at * kTileQueries + g];
       lower[i] = scratch.softmax[at * kTileQueries + g + 8];
@@ -374,12 +375,11 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T, int kDim>
 void Run(const AttentionArgs& args, Stream stream) {
-  const int num_splits = NumSplits(args.longest);
-  LaunchEarly(dim3(args.num_tiles, args.heads.num_kv_heads, num_splits),
-              kThreads, Ring<kDim>::kBytes, stream, SplitKernel<T, kDim>, args);
+  LaunchEarly(dim3(args.num_pairs, args.heads.num_kv_heads), kThreads,
+              Ring<kDim>::kBytes, stream, SplitKernel<T, kDim>, args);
   constexpr int kParts = Scratch<kDim>::kFragments / kThreads;
   LaunchEarly(dim3(args.num_tiles, args.heads.num_kv_heads, kParts), kThreads,
-              0, stream, MergeKernel<T, kDim>, args, num_splits);
+              0, stream, MergeKernel<T, kDim>, args);
 }
 
 }  // namespace

@@ -27,21 +27,20 @@ __device__ inline void Join(float& top, float& mass, float2 next, float& keep,
   mass = __fmaf_rn(mass, keep, __fmul_rn(next.y, take));
 }
 
-// What the scratch memory holds of tile, head and split: sums as the lanes hold
-// them, [kDim / 8][kWarpSize] float4, and {top, mass} of each query.
+// What the scratch memory holds of a pair and a head, and after it of the next
+// pair: sums as the lanes hold them, [kDim / 8][kWarpSize] float4, and {top,
+// mass} of each query.
 template <int kDim>
 struct Scratch {
   static constexpr int kFragments = kDim / 8 * kWarpSize;
   float4* sums;
   float2* softmax;
 
-  __device__ Scratch(const AttentionArgs& args, int num_splits, int tile,
-                     int kv_head) {
-    const size_t parts = static_cast<size_t>(args.num_tiles) *
-                         args.heads.num_kv_heads * num_splits;
-    const size_t first =
-        (static_cast<size_t>(tile) * args.heads.num_kv_heads + kv_head) *
-        num_splits;
+  __device__ Scratch(const AttentionArgs& args, int pair, int kv_head) {
+    const size_t parts =
+        static_cast<size_t>(args.num_pairs) * args.heads.num_kv_heads;
+    const size_t first = static_cast<size_t>(kv_head) * args.num_pairs +
+                         (pair - args.first_pair);
     auto* all = reinterpret_cast<float4*>(args.scratch);
     sums = all + first * kFragments;
     softmax = reinterpret_cast<float2*>(all + parts * kFragments) +

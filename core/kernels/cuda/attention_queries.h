@@ -8,6 +8,32 @@
 // Says for attention.cu which query is where, and what it sees.
 namespace outrider::kernels::cuda {
 
+struct Pair {
+  int tile;
+  int split;
+};
+
+// The pair of this number. A warp looks at 32 tiles at a time for the last one
+// whose first pair is not after it: that is the pair's own tile, or the last of
+// those beside it. One of nobody has a tile without rows, or a split after its
+// keys.
+__device__ inline Pair FindPair(const AttentionArgs& args, int number) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  int step = 1;
+  while (step * kWarpSize < args.num_tiles) step *= kWarpSize;
+  int last = 0;
+  for (; step > 0; step /= kWarpSize) {
+    const int at = last + lane * step;
+    const bool is_before =
+        at < args.num_tiles && args.tiles[at].first_pair <= number;
+    last += (__popc(__ballot_sync(kAllLanes, is_before)) - 1) * step;
+  }
+  const int num_beside = args.tiles[last].num_beside;
+  const int beyond = number - args.tiles[last].first_pair;
+  const int split = (beyond + num_beside - 1) / num_beside;
+  return {last + beyond - split * num_beside, split};
+}
+
 // One query of a tile, and the positions it sees: [begin, end).
 struct Query {
   size_t place;  // its first element in `queries` and `out`

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "core/base/kv_block.h"
@@ -24,6 +25,15 @@ struct Segment {
   int session = 0;
   int first_position = 0;
   int num_rows = 0;
+};
+
+// How a pass's tiles and pairs are numbered, which changes no bit.
+struct Arrangement {
+  int most_beside = 1000;    // tiles of a session whose pairs take turns
+  int pairs_at_once = 1000;  // of a launch; at least a tile's
+  int num_drawn = 0;         // positions that pairs reach beyond the rows'
+  int num_nobodys = 1;       // tiles after each session's, and pairs after all
+  bool is_backward = false;  // the last launch comes first
 };
 
 // Sessions with random keys, values and queries at every position. Places in
@@ -66,45 +76,71 @@ class Sessions {
            d;
   }
 
-  std::vector<uint16_t> Run(const std::vector<Segment>& segments) const {
+  std::vector<uint16_t> Run(const std::vector<Segment>& segments,
+                            const Arrangement& arrangement = {}) const {
     const int group = heads_.num_heads / heads_.num_kv_heads;
     std::vector<AttentionTile> tiles;
     std::vector<uint16_t> queries;
-    int first_row = 0, longest = 0;
+    int first_row = 0, num_pairs = 0;
     for (const Segment& segment : segments) {
-      for (int i = 0; i < NumTiles(segment.num_rows, group); ++i) {
-        tiles.push_back({first_entry_[segment.session], first_row,
-                         segment.num_rows, segment.first_position,
-                         i * kTileQueries});
+      const int num_splits = NumSplits(
+          segment.first_position + segment.num_rows + arrangement.num_drawn);
+      const int num_tiles = NumTiles(segment.num_rows, group);
+      for (int done = 0; done < num_tiles;) {
+        const int at_once = arrangement.pairs_at_once;
+        int room = at_once - num_pairs % at_once;
+        if (room < num_splits) num_pairs += std::exchange(room, at_once);
+        const int num_beside = std::min(
+            {num_tiles - done, arrangement.most_beside, room / num_splits});
+        for (int i = 0; i < num_beside; ++i, ++done) {
+          tiles.push_back({.first_table_entry = first_entry_[segment.session],
+                           .first_row = first_row,
+                           .num_rows = segment.num_rows,
+                           .first_position = segment.first_position,
+                           .first_query = done * kTileQueries,
+                           .first_pair = num_pairs + i,
+                           .num_beside = num_beside});
+        }
+        num_pairs += num_beside * num_splits;
       }
-      tiles.push_back({});  // as the unused places of a graph
+      // A graph has places that nobody uses.
+      for (int i = 0; i < arrangement.num_nobodys; ++i) {
+        tiles.push_back({.first_pair = num_pairs});
+      }
       const auto begin = queries_[segment.session].bits.begin() +
                          ptrdiff_t(segment.first_position) * row_size();
       queries.insert(queries.end(), begin,
                      begin + ptrdiff_t(segment.num_rows) * row_size());
       first_row += segment.num_rows;
-      longest = std::max(longest, segment.first_position + segment.num_rows);
     }
+    num_pairs += arrangement.num_nobodys;
     const int num_tiles = static_cast<int>(tiles.size());
     const DeviceArray<uint16_t> device_queries(queries), keys(keys_),
         values(values_), out(queries.size());
     const DeviceArray<int> tables(tables_);
     const DeviceArray<AttentionTile> device_tiles(tiles);
-    const DeviceArray<float> scratch(
-        AttentionScratchFloats(heads_, num_tiles, longest));
-    Attention({.element = element_,
-               .heads = heads_,
-               .queries = device_queries.data(),
-               .kv = {keys.data(), values.data()},
-               .tables = tables.data(),
-               .tiles = device_tiles.data(),
-               .num_tiles = num_tiles,
-               .longest = longest,
-               .window = window_,
-               .scale = kScale,
-               .scratch = scratch.data(),
-               .out = out.data()},
-              nullptr);
+    const int at_once = std::min(arrangement.pairs_at_once, num_pairs);
+    const int num_launches = (num_pairs + at_once - 1) / at_once;
+    for (int i = 0; i < num_launches; ++i) {
+      const int first =
+          at_once * (arrangement.is_backward ? num_launches - 1 - i : i);
+      const int count = std::min(at_once, num_pairs - first);
+      const DeviceArray<float> scratch(AttentionScratchFloats(heads_, count));
+      Attention({.element = element_,
+                 .heads = heads_,
+                 .queries = device_queries.data(),
+                 .kv = {keys.data(), values.data()},
+                 .tables = tables.data(),
+                 .tiles = device_tiles.data(),
+                 .num_tiles = num_tiles,
+                 .first_pair = first,
+                 .num_pairs = count,
+                 .window = window_,
+                 .scale = kScale,
+                 .scratch = scratch.data(),
+                 .out = out.data()},
+                nullptr);
+    }
     return out.Read();
   }
 
@@ -250,6 +286,22 @@ TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionOverManySplits) {
     const Sessions sessions(element(), data(), {1, 1, 64}, {2048, 2049, 4120},
                             window);
     ExpectReference(sessions, {{0, 2047, 1}, {1, 2048, 1}, {2, 4118, 2}});
+    ExpectReference(sessions, {{2, 4119, 1}});
+  }
+}
+
+// Each has pairs of its own: the long one's are no others'.
+TEST_P(CudaAttentionTest, AgreesWithDoublePrecisionForOneLongAmongManyShort) {
+  std::vector<int> lengths;
+  std::vector<Segment> segments;
+  for (int i = 0; i < 40; ++i) {
+    const int num_rows = 1 + i % 5;
+    lengths.push_back(i == 17 ? 2300 : i % 9 == 4 ? 256 + i % 2 : 5 + i);
+    segments.push_back({i, lengths.back() - num_rows, num_rows});
+  }
+  for (const int window : {0, 300}) {
+    const Sessions sessions(element(), data(), {4, 1, 64}, lengths, window);
+    ExpectReference(sessions, segments);
   }
 }
 
@@ -307,6 +359,46 @@ TEST_P(CudaAttentionTest, ARowHasTheSameBitsWhateverStandsBesideIt) {
         row += count;
       }
     }
+  }
+}
+
+// Sessions end before, at and after a split, and have one tile or several; some
+// are taken in launches of seven pairs.
+TEST_P(CudaAttentionTest, ARowHasTheSameBitsHoweverPairsAreNumbered) {
+  const std::vector<Segment> segments = {
+      {0, 254, 1}, {1, 251, 5}, {2, 256, 1}, {3, 500, 13}, {4, 1290, 10}};
+  for (const int window : {0, 270}) {
+    const Sessions sessions(element(), data(), {4, 1, 64},
+                            {255, 256, 257, 513, 1300}, window);
+    const auto together = sessions.Run(segments);
+    for (const Arrangement& other :
+         {Arrangement{.most_beside = 1}, Arrangement{.most_beside = 2},
+          Arrangement{.pairs_at_once = 7},
+          Arrangement{.pairs_at_once = 7, .is_backward = true},
+          Arrangement{.num_drawn = 3},
+          Arrangement{.num_drawn = 600, .num_nobodys = 0},
+          Arrangement{.num_nobodys = 31}, Arrangement{.num_nobodys = 250}}) {
+      EXPECT_EQ(sessions.Run(segments, other), together)
+          << other.most_beside << " beside, " << other.pairs_at_once
+          << " at once, " << other.num_drawn << " drawn, " << other.num_nobodys
+          << " of nobody, window " << window;
+    }
+  }
+}
+
+// A warp looks at 32 tiles at a time for that of a pair.
+TEST_P(CudaAttentionTest, ARowHasTheSameBitsBesideAnyNumberOfTiles) {
+  constexpr int kMost = 65;
+  const Sessions sessions(element(), data(), {1, 1, 8},
+                          std::vector<int>(kMost, 2));
+  std::vector<Segment> segments;
+  std::vector<uint16_t> alone;
+  for (int i = 0; i < kMost; ++i) {
+    segments.push_back({i, 1, 1});
+    const auto row = sessions.Run({segments.back()});
+    alone.insert(alone.end(), row.begin(), row.end());
+    if (i + 1 < 31) continue;
+    EXPECT_EQ(sessions.Run(segments, {.num_nobodys = 0}), alone) << i + 1;
   }
 }
 
