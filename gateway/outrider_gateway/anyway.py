@@ -9,7 +9,12 @@ from typing import Any
 
 _VALUES: dict[str, list[Any]] = {
     "store": [False],
+    "tools": [[]],
     "tool_choice": ["none"],
+    "parallel_tool_calls": [False],
+    "functions": [[]],
+    "function_call": ["none"],
+    "suffix": [""],
     "modalities": [["text"]],
     "response_format": [{"type": "text"}],
     "service_tier": ["auto", "default"],
@@ -19,6 +24,10 @@ _VALUES: dict[str, list[Any]] = {
     "include_stop_str_in_output": [False],
     "min_tokens": [0],
     "use_beam_search": [False],
+    "length_penalty": [1, 1.0],
+    "early_stopping": [False],
+    "priority": [0],
+    "echo": [False],  # of chats; /v1/completions has one of its own, and the same default
 }
 
 

@@ -20,11 +20,14 @@ NOT_SERVED = {
     "guided_json": "constrained decoding is not served", "guided_regex": "constrained decoding is not served",
     "guided_choice": "constrained decoding is not served", "guided_grammar": "constrained decoding is not served",
     "structured_outputs": "constrained decoding is not served", "use_beam_search": "beam search is not served",
+    "length_penalty": "beam search is not served", "early_stopping": "beam search is not served",
+    "priority": "all requests are equal",
     "min_tokens": "a least number of tokens is not served", "skip_special_tokens": "special tokens are never shown",
     "spaces_between_special_tokens": "special tokens are never shown",
     "include_stop_str_in_output": "a text ends before its stop string",
     "prompt_logprobs": "log-probabilities of prompts are not served",
-    # Chats have these, /v1/completions has not.
+    # The one endpoint has these, the other has not.
+    "echo": "it belongs to /v1/completions",
     "response_format": "constrained decoding is not served", "top_logprobs": "it belongs to chats; ask for logprobs",
 }
 

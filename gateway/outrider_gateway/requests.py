@@ -244,7 +244,7 @@ class ChatRequest(SamplingRequest):
 
     @pydantic.model_validator(mode="after")
     def _check_chat(self) -> ChatRequest:
-        if self.top_logprobs is not None and not self.logprobs:
+        if self.top_logprobs and not self.logprobs:
             raise ValueError("top_logprobs: needs logprobs to be true")
         if None not in (self.max_tokens, self.max_completion_tokens) and \
                 self.max_tokens != self.max_completion_tokens:

@@ -66,7 +66,7 @@ BAD_CHATS = [
     ({"messages": [{"content": "x"}]}, 400, "messages", "role"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages", "messages"),
     ({"chat_template_kwargs": {"messages": []}}, 400, "chat_template_kwargs", "messages has a parameter of its own"),
-    ({"tools": []}, 400, "tools", "not served"),
+    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools", "not served"),
     ({"top_logprobs": 2}, 400, "top_logprobs", "needs logprobs"),
     ({"max_tokens": 3, "max_completion_tokens": 4}, 400, "max_tokens", "max_completion_tokens"),
     ({"response_format": {"type": "json_object"}}, 400, "response_format", "text"),

@@ -116,9 +116,19 @@ class RequestTest(unittest.TestCase):
                             ("skip_special_tokens", True), ("spaces_between_special_tokens", True),
                             ("min_tokens", 0), ("service_tier", "auto"), ("service_tier", "default"),
                             ("include_stop_str_in_output", False), ("use_beam_search", False),
+                            ("tools", []), ("functions", []), ("function_call", "none"),
+                            ("parallel_tool_calls", False), ("suffix", ""), ("echo", False), ("priority", 0),
+                            ("length_penalty", 1), ("length_penalty", 1.0), ("early_stopping", False),
                             ("prompt_cache_key", "k"), ("safety_identifier", "s"), ("metadata", {"a": "b"})):
             with self.subTest(name, value=value):
                 self.parsed(**{name: value})
+
+    def test_a_chat_may_say_that_it_wants_no_log_probabilities(self):
+        for says in ({"logprobs": False}, {"top_logprobs": 0}, {"logprobs": False, "top_logprobs": 0}):
+            asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, **says}).encode())
+            self.assertIsNone(asked.num_logprobs(), says)
+        refusal = self.refusal(requests.ChatRequest, **CHAT, logprobs=False, top_logprobs=1)
+        self.assertEqual(refusal.param, "top_logprobs")
 
     def test_other_values_of_the_same_parameters_are_refused_by_name(self):
         for name, value, word in (
@@ -126,6 +136,10 @@ class RequestTest(unittest.TestCase):
                 ("modalities", ["audio"], "text"), ("skip_special_tokens", False, "special"),
                 ("min_tokens", 1, "least"), ("min_tokens", False, "least"), ("service_tier", "flex", "tier"),
                 ("include_stop_str_in_output", True, "stop string"), ("metadata", {"a": 1}, "string"),
+                ("tools", [{}], "function"), ("functions", [{}], "function"), ("function_call", "auto", "function"),
+                ("parallel_tool_calls", True, "function"), ("suffix", "x", "middle"), ("echo", True, "completions"),
+                ("priority", 1, "equal"), ("priority", False, "equal"),
+                ("length_penalty", 1.5, "beam"), ("length_penalty", True, "beam"), ("early_stopping", True, "beam"),
                 ("prompt_cache_key", 5, "string")):
             with self.subTest(name, value=value):
                 refusal = self.refusal(requests.ChatRequest, **CHAT, **{name: value})
