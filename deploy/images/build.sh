@@ -69,7 +69,7 @@ artifacts=localhost/outrider-artifacts # what has /out, made once for all target
 if [[ -n "$prebuilt" ]]; then
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
-  deploy/images/collect.sh "$prebuilt" "$scratch/out"
+  OUTRIDER_COMMIT=$commit deploy/images/collect.sh "$prebuilt" "$scratch/out"
   printf 'FROM scratch\nCOPY out /out\n' >"$scratch/Dockerfile"
   "${build[@]}" -t "$artifacts" -f "$scratch/Dockerfile" "$scratch"
 elif [[ "${targets[*]}" != demo-models ]]; then

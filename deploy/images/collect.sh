@@ -2,7 +2,8 @@
 # collect.sh BIN OUT: copies the programs of a build to OUT/bin, and to OUT/lib those
 # of their libraries that are no Debian package's (ours with libtorch, and what that
 # needs); the kernels for GPUs, where they were built, to OUT/cuda; and installs the
-# gateway with what it needs from PyPI into OUT/gateway.
+# gateway with what it needs from PyPI into OUT/gateway. It says that it is of
+# OUTRIDER_COMMIT, where that is set.
 set -euo pipefail
 if (($# != 2)); then
   echo "usage: $0 BIN OUT" >&2
@@ -45,5 +46,8 @@ pip=("$scratch/venv/bin/pip" install --quiet --disable-pip-version-check --const
 "${pip[@]}" grpcio-tools
 "$scratch/venv/bin/python" gateway/make_stubs.py
 cp -r gateway "$scratch/gateway" # pip builds in the folder that it installs from
+if [[ "${OUTRIDER_COMMIT:-unknown}" != unknown ]]; then
+  echo "$OUTRIDER_COMMIT" >"$scratch/gateway/outrider_gateway/commit.txt"
+fi
 "${pip[@]}" --target "$out/gateway" "$scratch/gateway"
 rm -rf "$out/gateway/bin" # scripts that name the environment's Python

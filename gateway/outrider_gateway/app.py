@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from . import requests, serving
+from . import requests, serving, version
 from .admission import Admission
 from .answers import EventStream, Served, WholeReply, until_disconnected
 from .bodies import Bodies, BodyLimits, HeldBody
@@ -238,6 +238,10 @@ class Gateway:
         del request
         return JSONResponse({"status": "ok"})
 
+    async def version(self, request: Request) -> Response:
+        del request
+        return JSONResponse({"version": version.VERSION})
+
     async def metrics(self, request: Request) -> Response:
         del request
         METRICS.ready.set(await self._problem() is None)
@@ -309,6 +313,7 @@ def create_app(gateway: Gateway, *, with_metrics: bool, allowed_origins: Sequenc
         Route("/v1/models/{model:path}", gateway.model),
         Route("/health", gateway.health),
         Route("/live", gateway.live),
+        Route("/version", gateway.version),
         Route("/", gateway.page),
     ]
     if with_metrics:

@@ -12,7 +12,7 @@ import sys
 
 import uvloop
 
-from . import chat_template, generation_config, log, server, tls
+from . import chat_template, generation_config, log, server, tls, version
 from .app import Gateway, Options, Parts, create_app, create_side_app
 from .coordinators import Coordinators, host_of
 from .keys import Keys
@@ -29,6 +29,7 @@ class FlagError(Exception):
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="outrider-gateway", description="An OpenAI-compatible HTTP door before Outrider's coordinators.")
+    parser.add_argument("--version", action="version", version=version.words())
     parser.add_argument("--listen", default="127.0.0.1:8000", metavar="HOST:PORT",
                         help="where to serve HTTP; port 0 picks a free one (default: %(default)s)")
     parser.add_argument("--metrics-listen", metavar="HOST:PORT",
@@ -76,9 +77,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+        raise argparse.ArgumentTypeError(f"needs a whole number above 0, not {text[:40]!r}")
     return value
 
 
