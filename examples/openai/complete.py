@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A completion through the gateway by the openai client, as it comes; then how many of its tokens were drafted.
 
-  pip install openai
-  make gateway                                   # in another terminal; or any gateway
-  examples/openai/complete.py "def add(a, b):"
+  make gateway                 # in another terminal; or any gateway
+  python3 -m venv .venv-test && .venv-test/bin/pip install -r tools/requirements-test.txt    # the client
+  .venv-test/bin/python examples/openai/complete.py "def add(a, b):"
 """
 import argparse
 import sys
