@@ -37,7 +37,8 @@ def main() -> int:
   in a browser    http://{address}/
   from a shell    curl http://{address}/v1/completions -d '{{"model": "demo-target", "prompt": "def add(a, b):", \
 "max_tokens": 32, "temperature": 0}}'
-  for tools       base URL http://{address}/v1, any API key, model demo-target
+  for tools       base URL http://{address}/v1, any API key, model demo-target; /v1/completions alone, as this pair
+                  has no chat template
 """, flush=True)
         while all(program.process.poll() is None for program in programs):
             time.sleep(0.5)
