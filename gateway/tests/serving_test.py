@@ -69,7 +69,7 @@ class ServingTest(unittest.IsolatedAsyncioTestCase):
         reader = self.reader(stream=True)
         with mock.patch.object(serving.Choices.begin, "__defaults__", (0.01,)):
             asking = asyncio.create_task(reader.ask())
-            await asyncio.sleep(0.1)
+            await reader.until(lambda: reader.sent)
             self.assertEqual(reader.status, 200)
             node, = self.gateway._parts.coordinators._nodes.values()
             self.assertEqual(node.num_streams, 1)
