@@ -183,7 +183,7 @@ class BrokenManifestTest(unittest.TestCase):
         wait = meaning.pod_of(self.thing("Job", "outrider-load-test"))["initContainers"][1]
         good = wait["command"][2]
         for bad, words in ((good.replace("--insecure", "--insecured"), ["--insecured"]),
-                           (good.replace("outrider describe", "outrider discribe"), ["subcommand"]),
+                           (good.replace("outrider describe", "outrider discribe"), ["discribe"]),
                            (good.replace("outrider describe", "outridr describe"), ["no program outridr"])):
             wait["command"][2] = bad
             self.assert_caught("Job/outrider-load-test: container wait", *words)
