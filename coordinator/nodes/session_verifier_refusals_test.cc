@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that verifiers refuse, for now or for good, in virtual time.
+#include <chrono>
+
+#include "coordinator/nodes/session_verifier.h"
+#include "core/base/retry_delay.h"
+#include "core/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/verifier_streams.h"
+
+namespace outrider {
+namespace {
+
+using ::outrider::testing::FakeProcess;
+using ::outrider::testing::IsOk;
+using ::outrider::testing::VerifierStreams;
+using std::chrono::milliseconds;
+
+class SessionVerifierRefusalsTest : public VerifierStreams {};
+
+class RefusedSessionTest : public SessionVerifierRefusalsTest {
+ protected:
+  RefusedSessionTest() { Start(/*num_verifiers=*/1, /*num_streams=*/0); }
+
+  // The verifier is full, and says when to come again.
+  void Fill() {
+    processes_[0].refusal = WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                           std::chrono::seconds(1));
+  }
+  // It is asked no sooner than it says, and no later than half as long again,
+  // until it has room.
+  void ExpectAskedWhenItSays() {
+    const auto begin = loop_.elapsed();
+    RunUntil(
+        [&] { return loop_.elapsed() - begin > std::chrono::seconds(30); });
+    EXPECT_GE(processes_[0].num_refused, 20);
+    EXPECT_LE(processes_[0].num_refused, 31);
+    processes_[0].refusal = absl::OkStatus();
+    RunToEnd();
+    EXPECT_THAT(*streams_[0]->end, IsOk());
+  }
+};
+
+TEST_F(RefusedSessionTest, AStepIsSentAgainWhenTheRefusalSays) {
+  AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  Fill();
+  ExpectAskedWhenItSays();
+}
+
+TEST_F(RefusedSessionTest, AnOpeningIsSentAgainWhenTheRefusalSays) {
+  Fill();
+  AddStream();
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 1);
+  ExpectAskedWhenItSays();
+}
+
+// Each would sleep for a second, and what is new take the room meanwhile.
+TEST_F(RefusedSessionTest, StreamsThatHoldGoOnFirstWhereASessionLeaves) {
+  for (int i = 0; i < 2; ++i) AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  Fill();
+  Stream& added = AddStream();
+  RunUntil([&] {
+    return pool_->moves().num_held == 2 &&
+           pool_->waiting_room().num_waiting() == 1;
+  });
+  processes_[0].refusal = absl::OkStatus();
+  const auto begin = loop_.elapsed();
+  const int num_steps[] = {streams_[0]->num_steps, streams_[1]->num_steps};
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return added.num_steps == 1; });
+  EXPECT_LT(loop_.elapsed() - begin, milliseconds(100));
+  for (int i = 0; i < 2; ++i) EXPECT_GT(streams_[i]->num_steps, num_steps[i]);
+  RunToEnd();
+}
+
+TEST_F(RefusedSessionTest, AStreamThatIsResumedComesBeforeWhatIsNew) {
+  Fill();
+  Stream& added = AddStream();
+  use_.is_resumed = true;
+  Stream& resumed = AddStream();
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 2);
+  processes_[0].refusal = absl::OkStatus();
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return resumed.num_steps == 1; });
+  EXPECT_EQ(added.num_steps, 0);
+  RunToEnd();
+}
+
+TEST_F(SessionVerifierRefusalsTest,
+       AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
+  num_drafts_ = 4;
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].Die();
+  processes_[0].description.max_draft_tokens = 2;
+  Restart(/*after=*/milliseconds(100));
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(streams_[0]->num_drafts, 2);
+}
+
+TEST_F(SessionVerifierRefusalsTest,
+       AVerifierThatIsBackWithTooLittleMemoryIsOutgrown) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].Die();
+  processes_[0].description.kv_cache_tokens = 40;
+  Restart(/*after=*/milliseconds(100));
+  RunToEnd();
+  EXPECT_TRUE(IsOutgrown(*streams_[0]->end));
+}
+
+TEST_F(SessionVerifierRefusalsTest,
+       AnOpeningLeavesAVerifierThatIsBackWithTooLittle) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  for (FakeProcess& process : processes_) process.Die();
+  AddStream();
+  processes_[0].description.kv_cache_tokens = 40;
+  for (int i = 0; i < 2; ++i) {
+    loop_.After(milliseconds(300 + 2000 * i),
+                [this, i] { processes_[i].is_up = true; });
+  }
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+// The first of them finds out, and the others know.
+TEST_F(SessionVerifierRefusalsTest,
+       WhereAVerifierIsBackWithLessMemoryItIsAskedOnce) {
+  prompt_.assign(50, 1);
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].description.kv_cache_tokens = 40;
+  for (int i = 0; i < 8; ++i) AddStream();
+  EXPECT_EQ(processes_[0].num_described, 2);
+  EXPECT_EQ(processes_[1].num_described, 1);
+  RunToEnd();
+  for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
+  EXPECT_EQ(processes_[1].sessions.size(), 8u);
+}
+
+TEST_F(SessionVerifierRefusalsTest, AVerifierThatRefusesAsAnotherModelIsLeft) {
+  num_drafts_ = 4;
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& replaced = *InFlight();
+  replaced.Die();
+  replaced.is_up = true;
+  replaced.weights_hash = "others";
+  replaced.description.max_draft_tokens = 2;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(streams_[0]->num_drafts, 4);
+  EXPECT_EQ(NumMoves(MoveReason::kReplaced), 1);
+}
+
+TEST_F(SessionVerifierRefusalsTest, WhatAVerifierRefusesAsItIsKnownIsRefused) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/0);
+  Stream& stream = AddStream();
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].refusal = absl::InvalidArgumentError("no such token");
+  RunToEnd();
+  EXPECT_EQ(*stream.end, processes_[0].refusal);
+}
+
+// It may be another process by then.
+TEST_F(SessionVerifierRefusalsTest,
+       AVerifierThatRefusesAndSaysNothingIsAskedAgain) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[0].is_draining = true;
+  processes_[0].refusal = absl::InvalidArgumentError("by then");
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  processes_[0].refusal = absl::OkStatus();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+TEST_F(SessionVerifierRefusalsTest,
+       AnOpeningThatFindsNoRoomGoesOnWithFewerDrafts) {
+  num_drafts_ = 4;
+  processes_.resize(2);
+  processes_[0].is_full = true;
+  processes_[1].description.max_draft_tokens = 2;
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  RunToEnd();
+  for (const auto& stream : streams_) {
+    EXPECT_THAT(*stream->end, IsOk());
+    EXPECT_EQ(stream->num_drafts, 2);
+  }
+  EXPECT_EQ(pool_->waiting_room().num_waiting(), 0);
+}
+
+}  // namespace
+}  // namespace outrider
