@@ -168,6 +168,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const VerifyCall& call, Cancellation& cancellation) {
   const bool is_open = !call.header.incarnation.is_none();
+  const bool has_nothing = call.header.delta.keep_length == 0;
   std::optional<Held> held;
   std::unique_ptr<WaitingRoom::Place> place;
   std::optional<Clock::time_point> unserved_since;
@@ -183,8 +184,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     if (IsRefusal(status)) {
       seat_.GiveTurnBack();
       full.push_back(&seat_.node());
-      // It has nothing there: another costs it the same.
-      if (!is_open && seat_.TakeRoomElsewhere(call, full)) continue;
+      // Another costs it the same.
+      if (has_nothing && seat_.TakeRoomElsewhere(call, full)) {
+        if (is_open) co_return ForgottenReply(call);
+        continue;
+      }
       full.clear();
       if (has_begun_ && !held.has_value()) {
         OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
@@ -194,7 +198,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
       auto& own = has_begun_ ? place : place_;
       if (own == nullptr) {
         WaitingRoom::Guest guest = AsGuest();
-        if (!is_open) guest.at = nullptr;
+        if (has_nothing) guest.at = nullptr;
         own = pool_.waiting_room().Enter(guest);
       }
       if (own == nullptr) co_return reply;

@@ -195,6 +195,78 @@ TEST_F(SessionVerifierMovesTest,
   EXPECT_EQ(other.sessions.size(), 1u);
 }
 
+// It has nothing left there, so that another one costs it the same.
+TEST_F(SessionVerifierMovesTest, APreemptedStreamGoesOnWhereThereIsRoom) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& full = *InFlight();
+  full.is_full = full.preempts = true;
+  const auto preempted_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(10); });
+  EXPECT_LT(loop_.elapsed() - preempted_at, std::chrono::seconds(1));
+  EXPECT_TRUE(full.sessions.empty());  // it waits for it no longer
+}
+
+// There it keeps its age, by which it comes first.
+TEST_F(SessionVerifierMovesTest, APreemptedStreamStaysKnownWhereNoneHasRoom) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& first = *InFlight();
+  first.preempts = true;
+  for (FakeProcess& process : processes_) process.is_full = true;
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  const auto held_at = loop_.elapsed();
+  RunUntil([&] { return loop_.elapsed() - held_at > std::chrono::seconds(5); });
+  EXPECT_EQ(first.sessions.size(), 1u);
+  EXPECT_LE(processes_[0].num_refused + processes_[1].num_refused, 14);
+  first.is_full = first.preempts = false;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(first.num_stale, 0);
+}
+
+TEST_F(SessionVerifierMovesTest, PreemptedStreamsComeWhenTheOtherHasTime) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/10);
+  RunUntil([&] { return HaveAllSteps(3); });
+  processes_[1].next_reprefill_in = 1;
+  const auto num_left = static_cast<int>(processes_[0].sessions.size());
+  ASSERT_GE(num_left, 3);
+  processes_[0].is_full = processes_[0].preempts = true;
+  const auto preempted_at = loop_.elapsed();
+  RunUntil([&] { return processes_[1].num_moved == num_left; });
+  const auto took = loop_.elapsed() - preempted_at;
+  EXPECT_GE(took, std::chrono::seconds(num_left - 1));
+  EXPECT_LE(took, std::chrono::seconds(2 * num_left));
+  EXPECT_LE(processes_[0].num_refused, num_left * 2 * num_left);
+}
+
+// It would be refused by the one, sent on to the other and back for as long as
+// that takes nobody in.
+TEST_F(SessionVerifierMovesTest, AMovedStreamAsksTheFullOneWhenThatSays) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& first = *InFlight();
+  FakeProcess& full = processes_[&first == &processes_[0] ? 1 : 0];
+  FakeProcess& shut = processes_[&first == &processes_[2] ? 1 : 2];
+  full.is_full = true;
+  auto choice = pool_->ChooseVerifier(
+      {}, [&](const VerifierNode& node, const NodeDescription&) {
+        return &ProcessAt(node.link.address) == &shut;
+      });
+  MoveGate::Turn turn = choice.seat->gate.Enter(1, loop_.now());
+  ASSERT_TRUE(turn);
+  first.Die();
+  const auto lost_at = loop_.elapsed();
+  RunUntil([&] { return loop_.elapsed() - lost_at > std::chrono::seconds(5); });
+  EXPECT_GE(full.num_refused, 2);
+  EXPECT_LE(full.num_refused, 6);
+  turn = {};
+  choice.seat.reset();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(shut.sessions.size(), 1u);
+}
+
 // Passes take other sessions' rows along, which is no time that they lose.
 TEST_F(SessionVerifierMovesTest, OnlyItsOwnRowsAreInAMovedSessionsQuarter) {
   Start(/*num_verifiers=*/2, /*num_streams=*/100);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "coordinator/nodes/same_model_stub.h"
 
 namespace outrider {
@@ -39,6 +40,13 @@ MoveGate::Outcome OutcomeOf(const ReplyHeader& header) {
   return outcome;
 }
 
+// What a node that the session leaves knows it as.
+RequestHeader OwnNameOf(const VerifyCall& call) {
+  return {.session = call.header.session,
+          .incarnation = call.header.incarnation,
+          .step = call.header.step};
+}
+
 // One of the nodes that fit, and rather one that `is_better`, unless all of
 // those are doubtful.
 NodeGroup<VerifierNode>::Choice ChooseRather(
@@ -51,6 +59,18 @@ NodeGroup<VerifierNode>::Choice ChooseRather(
       });
   const bool is_good = choice.seat != nullptr && !choice.is_doubtful;
   return is_good ? std::move(choice) : pool.ChooseVerifier(session, fits);
+}
+
+// The same, and rather one that takes the drafts that the call has.
+NodeGroup<VerifierNode>::Choice ChooseRoom(
+    SessionPool& pool, const SessionId& session, const VerifyCall& call,
+    const NodeGroup<VerifierNode>::Fits& fits) {
+  return ChooseRather(
+      pool, session,
+      [&](const VerifierNode&, const NodeDescription& answer) {
+        return TakesDrafts(answer, call);
+      },
+      fits);
 }
 
 }  // namespace
@@ -67,16 +87,12 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
                                            bool even_doubtful) {
-  auto choice = ChooseRather(
-      pool_, session_,
-      [&](const VerifierNode&, const NodeDescription& answer) {
-        return TakesDrafts(answer, call);
-      },
-      [&](const VerifierNode& node, const NodeDescription& answer) {
-        return std::find(avoided.begin(), avoided.end(), &node) ==
-                   avoided.end() &&
-               Fits(answer, call, Sameness::kBits);
-      });
+  auto choice =
+      ChooseRoom(pool_, session_, call,
+                 [&](const VerifierNode& node, const NodeDescription& answer) {
+                   return !absl::c_linear_search(avoided, &node) &&
+                          Fits(answer, call, Sameness::kBits);
+                 });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
     return nullptr;
   }
@@ -237,9 +253,32 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
 
 bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
                                      const Nodes& full) {
-  if (TakeOther(call, full, /*even_doubtful=*/false) == nullptr) return false;
+  const Clock::time_point now = Clock::now();
+  auto choice = ChooseRoom(
+      pool_, session_, call,
+      [&](const VerifierNode& node, const NodeDescription& answer) {
+        return !absl::c_linear_search(full, &node) && node.gate.IsOpen(now) &&
+               Fits(answer, call, Sameness::kBits);
+      });
+  if (choice.seat == nullptr || choice.is_doubtful) return false;
+  // Who waited in its line would not be where there may be room meanwhile.
+  MoveGate::Turn turn = choice.seat->gate.Enter(TextLengthOf(call), now);
+  if (!turn) return false;
+  turn_ = std::move(turn);
   is_moved_ = true;
+  Seat<VerifierNode> left = Take(std::move(choice));
+  if (!call.header.incarnation.is_none()) {
+    known_at_ = std::move(left);
+    known_as_ = OwnNameOf(call);
+  }
   return true;
+}
+
+void VerifierSeat::EndKnown() {
+  if (known_at_ == nullptr) return;
+  // Where it is back, its opening has ended what it had there.
+  if (known_at_.get() == seat_.get()) return known_at_.reset();
+  pool_.releases().Release(std::move(known_at_), known_as_);
 }
 
 void VerifierSeat::Answered(const VerifyReply& reply) {
@@ -247,6 +286,7 @@ void VerifierSeat::Answered(const VerifyReply& reply) {
   if (std::holds_alternative<Miss>(reply.outcome)) return;
   num_lost_ = 0;
   losses_.clear();
+  EndKnown();
   // One that is back where it was takes nothing from others: they are new too.
   const bool was_moved = std::exchange(is_moved_, false);
   turn_.End(was_moved ? OutcomeOf(reply.header) : MoveGate::Outcome());
@@ -272,14 +312,12 @@ Task<bool> VerifierSeat::IsConvictedByLoss(Cancellation& cancellation) {
 }
 
 void VerifierSeat::Leave(Seat<VerifierNode> seat, const VerifyCall& call) {
-  pool_.releases().Release(std::move(seat),
-                           {.session = session_,
-                            .incarnation = call.header.incarnation,
-                            .step = call.header.step});
+  pool_.releases().Release(std::move(seat), OwnNameOf(call));
 }
 
 void VerifierSeat::Release(RequestHeader header) {
   turn_ = {};
+  EndKnown();
   pool_.releases().Release(std::move(seat_), std::move(header));
 }
 

@@ -19,7 +19,6 @@
 #include "core/base/session_id.h"
 #include "core/base/task.h"
 #include "core/session/cache_delta.h"
-#include "core/wire/model_identity.h"
 #include "core/wire/node_calls.h"
 #include "core/wire/node_description.h"
 
@@ -32,9 +31,8 @@ class VerifierSeat {
  public:
   using Clock = MonotonicClock;
   using Nodes = std::vector<const VerifierNode*>;
-  // A session under whose step so many verifiers were lost, with no answer in
-  // between, is given up as what they died of; where others are lost too, which
-  // had no step of it, with the next.
+  // So many verifiers lost under its steps, with no answer in between, convict
+  // a session; where others are lost too, which had no step of it, one more.
   static constexpr int kMaxLost = 2;
 
   VerifierSeat(SessionPool& pool, const SessionId& session,
@@ -58,7 +56,7 @@ class VerifierSeat {
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
   bool MayReopen();  // where it is, as a step failed: it is one of its moves
-  // The same for an opening that none has answered nor these have room for.
+  // The same for a step that these refuse, and that none has the text of.
   bool TakeRoomElsewhere(const VerifyCall& call, const Nodes& full);
   // Whether verifiers are ready, and none can go on with the session; or none
   // is of its model, so that no other session may continue its text either.
@@ -70,7 +68,6 @@ class VerifierSeat {
   // suspected is the only such one there.
   Task<void> TakeTurn(const VerifyCall& call, Cancellation& cancellation);
   void GiveTurnBack() { turn_ = {}; }
-
   void Answered(const VerifyReply& reply);
   bool is_moved() const { return is_moved_; }
   bool is_suspect() const { return num_lost_ > 0; }
@@ -91,11 +88,10 @@ class VerifierSeat {
   // Whether the node can go on with the text, maybe with fewer drafts.
   bool Fits(const NodeDescription& node, const VerifyCall& call,
             Sameness sameness) const;
-  // Yields the seat that was left.
   Seat<VerifierNode> Take(NodeGroup<VerifierNode>::Choice choice);
-  // `place` ends where it does.
   bool TakeTurnElsewhere(const VerifyCall& call,
                          std::optional<MoveGate::Place>& place);
+  void EndKnown();
   // Whether the suspect may come: no other one is there, whosever it is.
   Task<bool> Isolate(Cancellation& cancellation);
 
@@ -106,6 +102,10 @@ class VerifierSeat {
   NodeDescription description_;  // of the seat's
   SessionUse use_;
   MoveLimit moves_;
+  // Where it had no room and nothing cached: it stays known there by this name,
+  // and keeps its age, until another node has taken it in.
+  Seat<VerifierNode> known_at_;
+  RequestHeader known_as_;
   bool is_moved_ = false;                    // and not open at the new node yet
   const VerifierNode* failed_at_ = nullptr;  // it moved as that failed
   int num_lost_ = 0;  // under its step, since its last answer

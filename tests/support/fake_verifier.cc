@@ -32,7 +32,8 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
   const absl::Status taken_in = co_await TakeIn(
       call.header.delta.append_tokens.size(), timeout, cancellation);
   if (!taken_in.ok()) co_return taken_in;
-  if (process_.is_full && call.header.incarnation.is_none()) {
+  if (process_.is_full && call.header.delta.keep_length == 0) {
+    ++process_.num_refused;
     co_return WithRetryDelay(absl::ResourceExhaustedError("full"),
                              std::chrono::seconds(1));
   }
@@ -108,6 +109,9 @@ absl::StatusOr<VerifyReply> FakeStub::Answer(const RequestHeader& header) {
     return reply;
   }
   reply.header.incarnation = life;
+  if (process_.preempts && header.delta.keep_length > 0) {
+    reply.outcome = Miss{MissReason::kLength, 0};
+  }
   return reply;
 }
 

@@ -33,9 +33,10 @@ struct FakeProcess {
   std::optional<double> next_reprefill_in = {};  // told to those that move here
   int num_moved = 0;
   absl::Status refusal = {};  // of every step, where it is one
-  int num_refused = 0;        // steps by that
+  int num_refused = 0;        // steps by that, or as it is full
   int num_failing = 0;        // steps from here on; it forgets their sessions
-  bool is_full = false;       // what opens there is to come later
+  bool is_full = false;       // what has nothing there is to come later
+  bool preempts = false;      // what has something there loses it
   bool is_hung = false;       // steps are, while it says what it is
   bool is_silent = false;     // it answers nothing at all
   bool is_old = false;        // it knows no place for suspects

@@ -62,13 +62,15 @@ Task<void> VerifierStreams::Run(Stream& stream) {
     }
     stream.num_retries += reply->num_retries;
     ++call.header.step;
-    if (std::holds_alternative<Miss>(reply->outcome)) {
-      call.header.incarnation = {};
+    if (const Miss* miss = std::get_if<Miss>(&reply->outcome)) {
+      const bool is_kept = miss->reason == MissReason::kLength;
+      if (!is_kept) call.header.incarnation = {};
       call.header.delta = {.append_tokens = prompt_};
       continue;
     }
     call.header.incarnation = reply->header.incarnation;
-    call.header.delta = {.append_tokens = {1, 2}};
+    call.header.delta = {.keep_length = static_cast<int>(prompt_.size()),
+                         .append_tokens = {1, 2}};
     ++stream.num_steps;
     // A client that is nobody's first.
     co_await loop_.Sleep(std::chrono::milliseconds(1));
