@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/jittered_retry_delay.h"
@@ -27,9 +28,9 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kDescribeTimeout(5);
 // A node whose connection broke answers at once, or is not there.
 constexpr milliseconds kThereTimeout(500);
-// A request that two nodes have failed at may be what they fail of: it is not
-// tried on a third.
-constexpr size_t kMaxFailedNodes = 2;
+// A request that has failed twice may be what nodes fail of: it is not tried a
+// third time, at no other node either.
+constexpr size_t kMaxFailures = 2;
 // So many attempts take about a second: a process restarts on the same address,
 // or a connection has broken.
 constexpr int kMaxBroken = 7;
@@ -115,13 +116,14 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     co_await place_->Wait(pool_.timer(),
                           JitteredRetryDelay(status, session_, attempt),
                           cancellation);
-    seat_.TakeOther(call, failed_, /*even_doubtful=*/true);
+    // Who failed may be back, and have room.
+    seat_.TakeOther(call, /*avoided=*/{}, /*even_doubtful=*/true);
   }
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     const VerifyCall& call, Cancellation& cancellation) {
-  Nodes avoided = failed_;
+  Nodes avoided;
   absl::Status refusal;
   while (true) {
     co_await seat_.TakeTurn(call, cancellation);
@@ -149,8 +151,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
       refusal = status;
       seat_.GiveTurnBack();
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
-      failed_.push_back(&node);
-      if (failed_.size() >= kMaxFailedNodes) co_return reply;
+      // One that is lost may still be when it comes back for room elsewhere.
+      const bool is_lost_still =
+          absl::IsUnavailable(status) && absl::c_linear_search(failed_, &node);
+      if (!is_lost_still) failed_.push_back(&node);
+      if (failed_.size() >= kMaxFailures) co_return reply;
     } else if (!ReasonOf(status).has_value()) {
       co_return reply;
     }

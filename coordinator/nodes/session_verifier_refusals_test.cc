@@ -195,5 +195,41 @@ TEST_F(SessionVerifierRefusalsTest,
   EXPECT_EQ(pool_->waiting_room().num_waiting(), 0);
 }
 
+// It is back, and new requests come in there.
+TEST_F(SessionVerifierRefusalsTest, AnOpeningThatWaitsTriesWhereItFailedOnce) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].is_full = true;
+  processes_[1].num_failing = 1;
+  AddStream();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(processes_[1].sessions.size(), 1u);
+}
+
+// What it waits for is room at the other.
+TEST_F(SessionVerifierRefusalsTest, AnOpeningThatWaitsOutlivesOneThatIsLost) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].refusal =
+      WithRetryDelay(absl::ResourceExhaustedError("full"), milliseconds(20));
+  RunUntil([&] { return processes_[1].num_described == 2; });
+  processes_[1].Die();
+  AddStream();
+  RunUntil([&] { return loop_.elapsed() > std::chrono::seconds(5); });
+  processes_[0].refusal = absl::OkStatus();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+// It may be what passes fail of, at one verifier as at two.
+TEST_F(SessionVerifierRefusalsTest, AnOpeningThatWaitsFailsTwiceAndNoMore) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].is_full = true;
+  processes_[1].num_failing = 5;
+  AddStream();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(processes_[1].num_failing, 3);
+}
+
 }  // namespace
 }  // namespace outrider
