@@ -110,6 +110,10 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
       co_return co_await AskUntilAnswered(call, cancellation);
     }
     if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
+    // A pass fails for all that are in it: a stream goes on after one.
+    const bool may_go_on =
+        seat_.use().is_resumed && failed_.size() < kMaxFailures;
+    if (may_go_on && IsFailure(status)) continue;
     if (!IsRefusal(status)) co_return reply;
     if (place_ == nullptr) place_ = room.Enter(AsGuest());
     if (place_ == nullptr) co_return reply;
@@ -155,6 +159,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
       const bool is_lost_still =
           absl::IsUnavailable(status) && absl::c_linear_search(failed_, &node);
       if (!is_lost_still) failed_.push_back(&node);
+      has_failed_ = has_failed_ || IsFailure(status);
       if (failed_.size() >= kMaxFailures) co_return reply;
     } else if (!ReasonOf(status).has_value()) {
       co_return reply;
@@ -213,8 +218,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     }
     place.reset();  // it does not wait for room
     place_.reset();
-    if (has_begun_ && IsFailure(status) && !seat_.is_suspect() &&
-        !std::exchange(has_failed_, true)) {
+    if ((has_begun_ || seat_.use().is_resumed) && IsFailure(status) &&
+        !seat_.is_suspect() && !std::exchange(has_failed_, true)) {
       // A pass fails for all that are in it. If the session itself is the
       // cause, it fails once more, and never comes to a third verifier.
       seat_.GiveTurnBack();

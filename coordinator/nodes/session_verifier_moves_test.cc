@@ -158,6 +158,34 @@ TEST_F(SessionVerifierMovesTest, AStreamThatFailsAtTwoIsTriedAtNoThird) {
   EXPECT_THAT(*streams_[0]->end, StatusIs(absl::StatusCode::kInternal));
 }
 
+// It began elsewhere, and its first step here is not the first of its stream.
+TEST_F(SessionVerifierMovesTest, AResumedStreamGoesOnAfterOneFailedPass) {
+  use_.is_resumed = true;
+  Start(/*num_verifiers=*/1, /*num_streams=*/0);
+  processes_[0].num_failing = 1;
+  AddStream();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  processes_[0].num_failing = 5;
+  AddStream();
+  RunToEnd();
+  EXPECT_THAT(*streams_[1]->end, StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(processes_[0].num_failing, 3);
+}
+
+// It waits for a verifier where it comes, and then for a pass.
+TEST_F(SessionVerifierMovesTest, AResumedStreamThatHeldGoesOnAfterAFailedPass) {
+  use_.is_resumed = true;
+  Start(/*num_verifiers=*/1, /*num_streams=*/0);
+  processes_[0].is_up = false;
+  AddStream();
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  processes_[0].is_up = true;
+  processes_[0].num_failing = 1;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
 // A roll-out of nodes is orderly, and says nothing of the session.
 TEST_F(SessionVerifierMovesTest,
        AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {
