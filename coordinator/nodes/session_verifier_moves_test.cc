@@ -186,6 +186,29 @@ TEST_F(SessionVerifierMovesTest, AResumedStreamThatHeldGoesOnAfterAFailedPass) {
   EXPECT_THAT(*streams_[0]->end, IsOk());
 }
 
+TEST_F(SessionVerifierMovesTest, AMovedStreamTakesATurnAtOtherKernels) {
+  processes_.resize(3);
+  for (int i = 0; i < 3; ++i) processes_[i].description.numerics = 'a' + i;
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& first = *InFlight();
+  FakeProcess& shut = processes_[&first == &processes_[0] ? 1 : 0];
+  FakeProcess& open = processes_[&first == &processes_[2] ? 1 : 2];
+  auto choice = pool_->ChooseVerifier(
+      {}, [&](const VerifierNode& node, const NodeDescription&) {
+        return &ProcessAt(node.link.address) == &shut;
+      });
+  const MoveGate::Turn turn = choice.seat->gate.Enter(1, loop_.now());
+  ASSERT_TRUE(turn);
+  open.is_up = false;
+  first.Die();
+  RunUntil([&] { return NumMoves(MoveReason::kLost) == 1; });
+  open.is_up = true;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(open.sessions.size(), 1u);
+}
+
 // A roll-out of nodes is orderly, and says nothing of the session.
 TEST_F(SessionVerifierMovesTest,
        AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {

@@ -231,5 +231,32 @@ TEST_F(SessionVerifierRefusalsTest, AnOpeningThatWaitsFailsTwiceAndNoMore) {
   EXPECT_EQ(processes_[1].num_failing, 3);
 }
 
+TEST_F(SessionVerifierRefusalsTest, AnOpeningGoesToOtherKernelsOfItsModel) {
+  processes_.resize(2);
+  for (FakeProcess& process : processes_) {
+    process.description.numerics = &process == &processes_[0] ? "one" : "two";
+  }
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  processes_[0].is_full = true;
+  for (int i = 0; i < 4; ++i) AddStream();
+  RunToEnd();
+  EXPECT_EQ(processes_[1].sessions.size(), 4u);
+}
+
+TEST_F(SessionVerifierRefusalsTest,
+       WhereItsTextIsPromisedItWaitsForItsKernels) {
+  sampling_.temperature = 0;
+  processes_.resize(2);
+  processes_[0].is_full = true;
+  processes_[1].description.numerics = "two";
+  Start(/*num_verifiers=*/2, /*num_streams=*/4);
+  const size_t num_left = pool_->waiting_room().num_waiting();
+  EXPECT_GT(num_left, 0u);
+  RunUntil([&] { return loop_.elapsed() > std::chrono::seconds(5); });
+  processes_[0].is_full = false;
+  RunToEnd();
+  EXPECT_EQ(processes_[0].sessions.size(), num_left);
+}
+
 }  // namespace
 }  // namespace outrider

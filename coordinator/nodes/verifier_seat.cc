@@ -87,11 +87,12 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
                                            bool even_doubtful) {
+  const Sameness promise = PromiseOf(call.sampling, call.rule);
   auto choice =
       ChooseRoom(pool_, session_, call,
                  [&](const VerifierNode& node, const NodeDescription& answer) {
                    return !absl::c_linear_search(avoided, &node) &&
-                          Fits(answer, call, Sameness::kBits);
+                          Fits(answer, call, promise);
                  });
   if (choice.seat == nullptr || (choice.is_doubtful && !even_doubtful)) {
     return nullptr;
@@ -234,11 +235,12 @@ Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
 bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
                                      std::optional<MoveGate::Place>& place) {
   const Clock::time_point now = Clock::now();
+  const Sameness promise = PromiseOf(call.sampling, call.rule);
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return &node != seat_.get() && &node != failed_at_ &&
                node.gate.IsOpen(now) && TakesDrafts(answer, call) &&
-               Fits(answer, call, Sameness::kBits);
+               Fits(answer, call, promise);
       });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   turn_ = choice.seat->gate.Enter(TextLengthOf(call), now);
@@ -254,12 +256,13 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
 bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
                                      const Nodes& full) {
   const Clock::time_point now = Clock::now();
-  auto choice = ChooseRoom(
-      pool_, session_, call,
-      [&](const VerifierNode& node, const NodeDescription& answer) {
-        return !absl::c_linear_search(full, &node) && node.gate.IsOpen(now) &&
-               Fits(answer, call, Sameness::kBits);
-      });
+  const Sameness promise = PromiseOf(call.sampling, call.rule);
+  auto choice =
+      ChooseRoom(pool_, session_, call,
+                 [&](const VerifierNode& node, const NodeDescription& answer) {
+                   return !absl::c_linear_search(full, &node) &&
+                          node.gate.IsOpen(now) && Fits(answer, call, promise);
+                 });
   if (choice.seat == nullptr || choice.is_doubtful) return false;
   // Who waited in its line would not be where there may be room meanwhile.
   MoveGate::Turn turn = choice.seat->gate.Enter(TextLengthOf(call), now);

@@ -103,7 +103,8 @@ absl::StatusOr<VerifyReply> FakeStub::Answer(const RequestHeader& header) {
   }
   if (header.incarnation.is_none()) {
     life = Incarnation::Random();
-    reply.model = {.weights_hash = process_.weights_hash};
+    reply.model = process_.description.identity();
+    reply.model->weights_hash = process_.weights_hash;
   } else if (life != header.incarnation) {
     reply.outcome = Miss{MissReason::kUnknownIncarnation, 0};
     return reply;

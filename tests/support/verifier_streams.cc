@@ -50,6 +50,7 @@ Task<void> VerifierStreams::Run(Stream& stream) {
   VerifyCall call = {.header = {.session = stream.id,
                                 .step = 1,
                                 .delta = {.append_tokens = prompt_}},
+                     .sampling = sampling_,
                      .prompt_length = static_cast<int>(prompt_.size())};
   while (stream.num_steps < num_steps_) {
     stream.num_drafts =

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "coordinator/nodes/session_verifier.h"
+#include "core/sampling/sampling_params.h"
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/fake_pool.h"
@@ -67,6 +68,7 @@ class VerifierStreams : public ::testing::Test {
   EventLoop loop_;
   int num_steps_ = 100;
   std::vector<TokenId> prompt_ = {1, 2};
+  SamplingParams sampling_;
   int num_drafts_ = 0;  // of a step, where its verifier takes so many
   SessionUse use_ = {.max_length = 100, .max_draft_tokens = 4};
   std::map<SessionId, uint64_t> poison_;
