@@ -5,6 +5,8 @@
 #include <atomic>
 #include <optional>
 
+#include "core/base/node_drains.h"
+
 namespace outrider {
 namespace {
 
@@ -151,6 +153,8 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
     if (answer.ok() && was_away) member.node->Returned();
     if (answer.ok() && member.knowledge.is_listed) {
       member.node->link.is_leaving = false;
+    } else if (IsNodeDrains(answer.status())) {
+      member.node->link.is_leaving = true;
     }
     if (!answer.ok() && member.is_lost) member.knowledge.is_listed = false;
     member.knowledge.answer = std::move(answer);

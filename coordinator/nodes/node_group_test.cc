@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/monotonic_clock.h"
+#include "core/base/node_drains.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -136,6 +137,21 @@ TEST_F(NodeGroupTest, LinksKnowWhichNodesAreReady) {
   EXPECT_EQ(group_.CountReady(), 1);
   EXPECT_TRUE(asked[0]->link.is_ready);
   EXPECT_FALSE(asked[1]->link.is_ready);
+}
+
+// Its last replies may say it too late, or to nobody.
+TEST_F(NodeGroupTest, ANodeThatSaysThatItDrainsIsLeaving) {
+  group_.SetAddresses(kName, {"10.0.0.1:7002"});
+  Answer(fit_);
+  const VerifierNode* node = group_.Choose(SessionId::Random()).seat.get();
+  Answer(kGone);
+  EXPECT_FALSE(node->link.is_leaving);
+  EXPECT_THAT(Answer(NodeDrainsError()), ElementsAre(kNotReady));
+  EXPECT_TRUE(node->link.is_leaving);
+  Answer(kGone);
+  EXPECT_TRUE(node->link.is_leaving);
+  EXPECT_THAT(Answer(fit_), ElementsAre(kReady));
+  EXPECT_FALSE(node->link.is_leaving);
 }
 
 TEST_F(NodeGroupTest, ANodeThatHasLeftStaysUntilItsLastSessionHas) {

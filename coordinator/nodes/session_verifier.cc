@@ -17,6 +17,7 @@
 #include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/miss_recovery.h"
 #include "core/base/log.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "core/base/status_macros.h"
 
@@ -338,6 +339,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::ReconsiderRefusal(
 Task<bool> SessionVerifier::IsThere(Cancellation& cancellation) {
   const auto answer =
       co_await seat_.node().stub->Describe(kThereTimeout, cancellation);
+  if (IsNodeDrains(answer.status())) seat_.node().link.is_leaving = true;
   co_return answer.ok();
 }
 

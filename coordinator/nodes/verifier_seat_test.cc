@@ -323,6 +323,24 @@ TEST_F(VerifierSeatTest, VerifiersThatHangOrDrainMakeNoSuspects) {
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
+// The next loss would convict it.
+TEST_F(VerifierSeatTest, AStepThatOutlastsADrainMakesNoSuspect) {
+  Start(/*num_verifiers=*/3, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& drained = *InFlight();
+  RunUntil([&] { return drained.num_in_flight == 0; });
+  drained.step = std::chrono::seconds(1);
+  RunUntil([&] { return drained.num_in_flight == 1; });
+  drained.is_draining = true;
+  Wait(milliseconds(500));
+  drained.Die();
+  RunUntil([&] { return InFlight() != nullptr && InFlight() != &drained; });
+  InFlight()->Die();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(NumDeaths(), 2);
+}
+
 // Fifty at once: a quarter of the other's time is theirs, and no more is lost
 // with them being suspects.
 TEST_F(VerifierSeatTest, SuspectsAreBackWhenTheTextsOfAllAreTakenIn) {

@@ -19,7 +19,7 @@ namespace outrider {
 // Why a call failed, for programs that have to tell failures of one code apart:
 // capitals, as a payload of the status. It is told to whoever calls us, as a
 // google.rpc.ErrorInfo (core/rpc/status_convert), and believed of nobody whom
-// we call.
+// we call, but for one (core/base/node_drains.h).
 inline constexpr char kErrorReasonUrl[] = "outrider/error-reason";
 // What belongs to the reason has a payload each, with its name after this.
 inline constexpr char kErrorMetadataUrl[] = "outrider/error-metadata/";

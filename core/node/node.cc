@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/available_cores.h"
+#include "core/base/node_drains.h"
 
 namespace outrider {
 namespace {
@@ -76,9 +77,7 @@ absl::Status Node::Describe(v1::NodeDescription& description) const {
   if (is_lost_) {
     return absl::UnavailableError("this node has lost its device");
   }
-  if (counters_.draining) {
-    return absl::UnavailableError("this node is shutting down");
-  }
+  if (counters_.draining) return NodeDrainsError();
   description = description_;
   NodeActivity activity = ActivityOf(engine_metrics());
   activity.gpu = GpuActivityOf(model());

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/node_drains.h"
 #include "core/node/serve_node.h"
 #include "core/telemetry/metric_registry.h"
 #include "core/testing/lost_lm.h"
@@ -54,6 +55,14 @@ TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
                          .service = none,
                          .metrics = metrics}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lost")));
+}
+
+TEST(NodeTest, OneThatDrainsSaysSo) {
+  Node node(std::make_unique<LostLm>(),
+            {.sessions = {.num_blocks = kNumBlocks}}, {.model_name = "m"});
+  node.counters().draining = true;
+  v1::NodeDescription description;
+  EXPECT_TRUE(IsNodeDrains(node.Describe(description)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error_reason.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -33,9 +34,7 @@ bool IsDelay(const google::protobuf::Duration& delay) {
 constexpr std::chrono::hours kLongestDelay(30 * 365 * 24);
 
 std::optional<std::chrono::milliseconds> RetryDelayIn(
-    const std::string& details) {
-  google::rpc::Status status;
-  if (!status.ParseFromString(details)) return std::nullopt;
+    const google::rpc::Status& status) {
   google::rpc::RetryInfo retry;
   for (const google::protobuf::Any& detail : status.details()) {
     if (!detail.UnpackTo(&retry) || !IsDelay(retry.retry_delay())) continue;
@@ -48,6 +47,17 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
 
 // Whose reasons those of our statuses are.
 constexpr char kErrorDomain[] = "outrider";
+
+bool SaysThatNodeDrains(const google::rpc::Status& status) {
+  google::rpc::ErrorInfo info;
+  for (const google::protobuf::Any& detail : status.details()) {
+    if (detail.UnpackTo(&info) && info.domain() == kErrorDomain &&
+        info.reason() == kNodeDrainsReason) {
+      return true;
+    }
+  }
+  return false;
+}
 
 // A payload, which no peer's status has.
 constexpr char kTooLargeUrl[] = "outrider/message-too-large";
@@ -95,7 +105,12 @@ absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
   }
   absl::Status status(static_cast<absl::StatusCode>(grpc_status.error_code()),
                       grpc_status.error_message());
-  if (const auto delay = RetryDelayIn(grpc_status.error_details())) {
+  google::rpc::Status details;
+  if (!details.ParseFromString(grpc_status.error_details())) return status;
+  if (SaysThatNodeDrains(details)) {
+    status = WithErrorReason(std::move(status), kNodeDrainsReason);
+  }
+  if (const auto delay = RetryDelayIn(details)) {
     return WithRetryDelay(std::move(status), *delay);
   }
   return status;

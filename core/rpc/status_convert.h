@@ -13,7 +13,8 @@ namespace outrider {
 // details, where any gRPC client finds it; more than thirty years are thirty,
 // and details that are not understood are left out. The reason of
 // core/base/error_reason.h goes out as google.rpc.ErrorInfo of the domain
-// "outrider", with its metadata, and none is taken in. A message that its
+// "outrider", with its metadata; only that of core/base/node_drains.h is taken
+// in. A message that its
 // receiver does not accept is FAILED_PRECONDITION, where gRPC says
 // RESOURCE_EXHAUSTED: no waiting makes it smaller.
 grpc::Status ToGrpcStatus(const absl::Status& status);

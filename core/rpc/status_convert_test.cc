@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error_reason.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -74,6 +75,15 @@ TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNobody) {
   const absl::Status received = FromGrpcStatus(sent);
   EXPECT_THAT(ErrorReasonOf(received), Eq(std::nullopt));
   EXPECT_THAT(RetryDelayOf(received), Optional(Eq(milliseconds(1250))));
+}
+
+TEST(StatusConvertTest, ThatANodeDrainsIsBelievedOfIt) {
+  EXPECT_TRUE(IsNodeDrains(FromGrpcStatus(ToGrpcStatus(NodeDrainsError()))));
+  const absl::Status lost = absl::UnavailableError("the connection broke");
+  EXPECT_FALSE(IsNodeDrains(FromGrpcStatus(ToGrpcStatus(lost))));
+  const absl::Status failed =
+      WithErrorReason(absl::InternalError("failed"), kNodeDrainsReason);
+  EXPECT_FALSE(IsNodeDrains(FromGrpcStatus(ToGrpcStatus(failed))));
 }
 
 TEST(StatusConvertTest, WhatBelongsToAReasonGoesWithIt) {

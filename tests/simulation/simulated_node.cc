@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "tests/support/in_process_stubs.h"
 
@@ -77,7 +78,7 @@ void SimulatedNode<Core>::Describe(
     waiting_.push_back([this, done] { Describe(done); });
     return;
   }
-  if (is_draining()) return done(absl::UnavailableError("it shuts down"));
+  if (is_draining()) return done(NodeDrainsError());
   done(Description());
 }
 

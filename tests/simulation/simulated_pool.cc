@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/session_use.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "tests/simulation/linked_drafter.h"
 #include "tests/simulation/ways.h"
@@ -96,7 +97,13 @@ class LinkedVerifier final : public SharedVerifyStub {
   }
   Task<absl::StatusOr<NodeDescription>> Describe(milliseconds timeout,
                                                  Cancellation&) override {
-    return SimulatedStub<Cluster::Verifier>::Describe(ways_->way(), timeout);
+    auto answer = co_await SimulatedStub<Cluster::Verifier>::Describe(
+        ways_->way(), timeout);
+    if (cluster_.mistake == Mistake::kIgnoresDrains &&
+        IsNodeDrains(answer.status())) {
+      answer = absl::UnavailableError("it shuts down");
+    }
+    co_return answer;
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/nodes/session_use.h"
+#include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "tests/support/loop_timer.h"
 
@@ -138,7 +139,7 @@ Task<absl::StatusOr<NodeDescription>> FakeStub::Describe(
     co_return absl::DeadlineExceededError("is silent");
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
-  if (process_.is_draining) co_return absl::UnavailableError("draining");
+  if (process_.is_draining) co_return NodeDrainsError();
   ++process_.num_described;
   NodeDescription description = process_.description;
   description.weights_hash = process_.weights_hash;
