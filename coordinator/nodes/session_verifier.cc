@@ -83,12 +83,6 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
     if (!is_missed) place_.reset();
     co_return reply;
   }
-  const bool is_open = !call.header.incarnation.is_none();
-  if (is_open && seat_.node().link.is_leaving &&
-      Move(call, MoveReason::kDraining)) {
-    ++num_retries_;
-    co_return ForgottenReply(call);
-  }
   co_return co_await AskUntilAnswered(call, cancellation);
 }
 
@@ -187,6 +181,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
   milliseconds pause = kFirstPause;
   int num_broken = 0;
   for (uint64_t attempt = 0;; ++attempt) {
+    if (is_open && seat_.node().link.is_leaving &&
+        Move(call, MoveReason::kDraining)) {
+      ++num_retries_;
+      co_return ForgottenReply(call);
+    }
     co_await seat_.TakeTurn(call, cancellation);
     if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     Reply reply = co_await AskHere(call, cancellation);

@@ -209,6 +209,20 @@ TEST_F(SessionVerifierMovesTest, AMovedStreamTakesATurnAtOtherKernels) {
   EXPECT_EQ(open.sessions.size(), 1u);
 }
 
+TEST_F(SessionVerifierMovesTest, AStreamThatHoldsLeavesAVerifierThatDrains) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& full = *InFlight();
+  full.refusal = WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                std::chrono::seconds(1));
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  full.is_draining = true;
+  const auto draining_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(10); });
+  EXPECT_LT(loop_.elapsed() - draining_at, std::chrono::seconds(3));
+  EXPECT_EQ(NumMoves(MoveReason::kDraining), 1);
+}
+
 // A roll-out of nodes is orderly, and says nothing of the session.
 TEST_F(SessionVerifierMovesTest,
        AStreamDrainsAwayMoreOftenThanItMayLoseVerifiers) {
