@@ -191,14 +191,18 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     Reply reply = co_await AskHere(call, cancellation);
     const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled()) co_return reply;
+    // A suspect stays with those who know that it is one, as if it had begun.
+    const bool is_kept = has_begun_ || seat_.is_suspect();
     if (IsRefusal(status)) {
       seat_.GiveTurnBack();
       full.push_back(&seat_.node());
       // Another costs it the same.
-      if (has_nothing && seat_.TakeRoomElsewhere(call, full)) {
-        if (is_open) co_return ForgottenReply(call);
-        continue;
-      }
+      const bool has_left =
+          has_nothing &&
+          (is_kept ? seat_.TakeRoomElsewhere(call, full)
+                   : seat_.TakeOther(call, full, false) != nullptr);
+      if (has_left && is_open) co_return ForgottenReply(call);
+      if (has_left) continue;
       full.clear();
       if (has_begun_ && !held.has_value()) {
         OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
@@ -233,8 +237,6 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     }
     const std::optional<MoveReason> reason = ReasonOf(status);
     if (!reason.has_value()) co_return reply;
-    // A suspect stays with those who know that it is one, as if it had begun.
-    const bool is_kept = has_begun_ || seat_.is_suspect();
     if (is_kept && Move(call, *reason, status)) {
       if (is_open) co_return ForgottenReply(call);
       continue;

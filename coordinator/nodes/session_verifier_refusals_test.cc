@@ -258,5 +258,19 @@ TEST_F(SessionVerifierRefusalsTest,
   EXPECT_EQ(processes_[0].sessions.size(), num_left);
 }
 
+// It has waited for a verifier to be there, and nobody has had its text.
+TEST_F(SessionVerifierRefusalsTest, AnOpeningThatIsRefusedIsNoMovedStream) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  for (FakeProcess& process : processes_) process.is_up = false;
+  AddStream();
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  ProcessAt(streams_[0]->verifier->node().link.address).is_full = true;
+  for (FakeProcess& process : processes_) process.is_up = true;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+  EXPECT_EQ(processes_[0].num_refused + processes_[1].num_refused, 1);
+  EXPECT_EQ(processes_[0].num_moved + processes_[1].num_moved, 0);
+}
+
 }  // namespace
 }  // namespace outrider
