@@ -243,7 +243,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     }
     // Here an opening would be refused for ever.
     const bool leaves = !is_kept && FitsNoMore(*reason);
-    if (leaves && seat_.TakeOther(call, {&seat_.node()}, false)) continue;
+    if (leaves && seat_.TakeOther(call, {&seat_.node()}, true)) continue;
     seat_.GiveTurnBack();
     if (*reason == MoveReason::kLate && !was_silent_) {
       if (!has_begun_ && was_patient_) co_return reply;

@@ -129,6 +129,28 @@ TEST_F(SessionVerifierRefusalsTest,
   EXPECT_THAT(*streams_[0]->end, IsOk());
 }
 
+TEST_F(SessionVerifierRefusalsTest, AnOpeningLeavesAnotherModelAtOnce) {
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  for (FakeProcess& process : processes_) process.is_up = false;
+  AddStream();
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  FakeProcess& other = ProcessAt(streams_[0]->verifier->node().link.address);
+  other.weights_hash = "others";
+  const auto choose = [&] {
+    return pool_->ChooseVerifier(
+        {}, [&](const VerifierNode& node, const NodeDescription&) {
+          return &ProcessAt(node.link.address) != &other;
+        });
+  };
+  RunUntil([&] { return choose().seat == nullptr; });
+  for (FakeProcess& process : processes_) process.is_up = true;
+  RunUntil([&] { return choose().seat != nullptr; });
+  choose().seat->PutOut(loop_.now());
+  const auto put_out_at = loop_.elapsed();
+  RunUntil([&] { return HaveAllSteps(1); });
+  EXPECT_LT(loop_.elapsed() - put_out_at, std::chrono::seconds(2));
+}
+
 // The first of them finds out, and the others know.
 TEST_F(SessionVerifierRefusalsTest,
        WhereAVerifierIsBackWithLessMemoryItIsAskedOnce) {
