@@ -64,12 +64,17 @@ void WaitingRoom::Leave(const Place& place) {
 
 void WaitingRoom::CallFor(const VerifierNode* verifier) {
   bool is_needed = false;
+  bool is_any_called = false;  // of those that may go anywhere
   for (Place* place : places_) {
     const Guest& guest = place->guest_;
     if (guest.kind != Kind::kHeld) break;
     if (guest.at != nullptr && guest.at != verifier) continue;
-    is_needed = true;
-    if (!place->is_called_) return Wake(*place);
+    const bool may_go_anywhere = guest.at == nullptr;
+    is_needed = is_needed || !may_go_anywhere;
+    if (place->is_called_ || (may_go_anywhere && is_any_called)) continue;
+    Wake(*place);
+    if (!may_go_anywhere) return;
+    is_any_called = true;
   }
   if (!is_needed) CallNew();
 }

@@ -59,9 +59,10 @@ class WaitingRoom {
 
   // Null where all places for such a guest are taken.
   std::unique_ptr<Place> Enter(const Guest& guest);
-  // The verifier may have room: the first of those that may go there, and do
-  // not know of any yet, goes and asks. What one that has begun needs is for no
-  // new one, whether it knows already or not.
+  // The verifier may have room: the first of those that may go there alone, and
+  // do not know of any yet, goes and asks. What one that has begun needs is for
+  // no new one, whether it knows already or not. The first of those that may go
+  // anywhere asks beside it: it may go elsewhere, or not fit there.
   void Call(const VerifierNode* verifier);
   int num_waiting() const;  // that have not begun
 

@@ -95,6 +95,19 @@ TEST_F(WaitingRoomTest, WhatHasBegunIsCalledBeforeAllThatIsNew) {
   EXPECT_THAT(AwaitThatLeft(3), ElementsAre(1, 2, 3));
 }
 
+// It may have room elsewhere, or find none there that it fits.
+TEST_F(WaitingRoomTest, WhoMayGoAnywhereIsCalledBesideWhoMayGoThereAlone) {
+  const Place any = Hold(/*at=*/nullptr);
+  StartDetached(Wait(*any, 1));
+  StartDetached(WaitAndLeave(Hold(&there_), 2));
+  room_.Call(&there_);
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
+  StartDetached(Wait(*any, 3));
+  StartDetached(WaitAndLeave(room_.Enter({}), 4));
+  room_.Call(&there_);
+  EXPECT_THAT(AwaitThatLeft(4), ElementsAre(1, 2, 3, 4));
+}
+
 // It would be told in vain, and the room is another's to take.
 TEST_F(WaitingRoomTest, WhatHasBegunElsewhereIsNotCalled) {
   StartDetached(WaitAndLeave(Hold(&there_), 1));
