@@ -172,11 +172,9 @@ Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
     return parts_.pool.Assign(session, wanted, proto.cache_salt());
   };
   absl::StatusOr<NodePool::Pair> pair = assign();
-  if (!wanted.has_value() || !absl::IsUnavailable(pair.status())) {
-    co_return pair;
-  }
+  if (!wanted.has_value() || pair.ok()) co_return pair;
   OUTRIDER_LOG(kWarning, call.name.Fields())
-      << "holds, as no verifier is ready to resume it";
+      << "holds, as no verifier that has its model is ready to resume it";
   pair = co_await HoldForVerifier(parts_.pool, assign, options_.resume_patience,
                                   cancellation);
   co_await preparing_.TakeTurn(UrgencyOf(proto));

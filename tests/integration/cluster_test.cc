@@ -216,7 +216,9 @@ TEST(ClusterTest, AResumedStreamGoesOnFromWhatItsVerifierStillHas) {
 
 // Its verifier came back as another model, as after a rollout in between.
 TEST(ClusterTest, AStreamIsResumedOnlyOnTheModelThatItBeganOn) {
-  InProcessCluster cluster(SmallCluster());
+  InProcessCluster::Options options = SmallCluster();
+  options.resume_patience = std::chrono::milliseconds(100);
+  InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
   const ModelIdentity model = {
       .weights_hash = "0", .dtype = "float32", .numerics = "table"};

@@ -377,7 +377,22 @@ TEST_F(HeldResumeTest, GivesOthersThanItsOwnModelAMomentAlone) {
                        HasSubstr("its weights are")));
 }
 
+// Its own may be on the way, and a client that is refused gives up.
+TEST_F(HeldResumeTest, WaitsAMomentWhereOthersThanItsOwnModelAreReady) {
+  cluster_->StartVerifier(/*weights_hash=*/"others");
+  ASSERT_TRUE(Becomes([&] { return cluster_->pool().HasVerifier(); }));
+  Result rest;
+  std::jthread caller(
+      [&] { rest = Drain(*Resume(/*timeout=*/std::chrono::minutes(1))); });
+  EXPECT_TRUE(Becomes([&] { return NumHeld() == 1; }));
+  cluster_->StopVerifier();
+  cluster_->StartVerifier();
+  caller.join();
+  ExpectPlainTogether(begun_, rest);
+}
+
 TEST_F(MovesTest, AStreamWhoseWeightsWereRolledOutIsResumedAfterTheWayBack) {
+  options_.resume_patience = std::chrono::milliseconds(300);
   Start(/*num_others=*/0);
   act_ = [&] {
     cluster_->StopVerifier();
