@@ -133,12 +133,16 @@ absl::StatusOr<std::vector<TokenId>> ParseStopTokenIds(
 absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
                                    int prompt_length,
                                    const GenerationLimits& limits) {
-  if (!proto.has_max_tokens()) return limits.longest_text;
+  // What was begun goes on where there is memory for it, which may not be ready
+  // at this moment: the session finds out whether there is.
+  const int longest = proto.delivered().ids().empty() ? limits.longest_text
+                                                      : limits.context_length;
+  if (!proto.has_max_tokens()) return longest;
   if (proto.max_tokens() < 1) {
     return absl::InvalidArgumentError("max_tokens must be at least 1, not 0");
   }
   const uint64_t wanted = uint64_t{proto.max_tokens()} + prompt_length;
-  return static_cast<int>(std::min<uint64_t>(wanted, limits.longest_text));
+  return static_cast<int>(std::min<uint64_t>(wanted, longest));
 }
 
 absl::Status NotServed(absl::string_view field, absl::string_view message) {

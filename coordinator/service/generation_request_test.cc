@@ -425,6 +425,19 @@ TEST_F(GenerationRequestTest, AResumeThatNeedsMoreMemoryGoesElsewhere) {
                        HasSubstr("have memory for 40")));
 }
 
+// Those with more may only not be ready at this moment.
+TEST_F(GenerationRequestTest, AResumeEndsNoSoonerAsTheReadyHaveLessMemory) {
+  limits_.longest_text = 40;
+  proto_.set_seed(9);
+  proto_.mutable_model()->set_weights_hash("A");
+  proto_.mutable_delivered()->add_ids(1);
+  EXPECT_EQ(Parsed().max_length, 100);
+  proto_.set_max_tokens(60);
+  EXPECT_EQ(Parsed().max_length, 62);
+  proto_.set_max_tokens(600);
+  EXPECT_EQ(Parsed().max_length, 100);
+}
+
 TEST_F(GenerationRequestTest, WhatIsPromisedOfAResumeFollowsFromItsSampling) {
   EXPECT_EQ(WantedModelOf(proto_), std::nullopt);
   proto_.mutable_model()->set_weights_hash("A");
