@@ -126,10 +126,12 @@ Task<absl::StatusOr<DraftReply>> SessionDrafter::Draft(
   const SuspectPlaces::Place place =
       num_lost_ > 0 ? seat_->suspects.Take() : SuspectPlaces::Place();
   if (num_lost_ > 0 && !place) {
-    co_return WithRetryDelay(
+    refusal_.status = WithRetryDelay(
         absl::ResourceExhaustedError(
             "others are tried first, as a drafter was lost under them"),
         kLookPeriod);
+    refusal_.until = now + kLookPeriod;
+    co_return refusal_.status;
   }
   was_asked_ = true;
   const bool was_connected = seat_->link.is_connected();

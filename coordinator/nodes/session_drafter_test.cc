@@ -278,6 +278,11 @@ class SessionDrafterTest : public ::testing::Test {
                       [](const auto& one) { return one->num_drafts > 0; }));
   }
 
+  // What a session asks for that no stream runs.
+  const SessionId id_ = SessionId::FromBytes("0123456789abcdef");
+  const DraftCall call_ = {
+      .header = {.session = id_, .delta = {.append_tokens = {1, 2}}},
+      .max_draft_tokens = 1};
   EventLoop loop_;
   Cancellation none_;
   std::vector<FakeProcess> verifiers_;
@@ -409,13 +414,11 @@ TEST_F(SessionDrafterTest, WhoComesBackWithALowerLimitIsAskedForNoMore) {
 TEST_F(SessionDrafterTest, WhatItRefusesOfOneSessionIsNotTriedAtAnother) {
   Start(/*num_drafters=*/2, /*num_streams=*/0);
   RunFor(milliseconds(500));
-  const auto id = SessionId::FromBytes("0123456789abcdef");
-  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
+  SessionDrafter drafter(*pool_, id_, pool_->ChooseDrafter(id_, {}));
   const DrafterNode* const node = &drafter.node();
-  const DraftCall too_long = {
-      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
-      .max_draft_tokens = 5};
-  Session session({.id = id, .prompt = {1, 2}, .max_length = 100});
+  DraftCall too_long = call_;
+  too_long.max_draft_tokens = 5;
+  Session session({.id = id_, .prompt = {1, 2}, .max_length = 100});
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(drafter, too_long)));
     RunFor(milliseconds(100));
@@ -430,16 +433,12 @@ TEST_F(SessionDrafterTest, WhoIsTooBusyToDraftAheadIsStillAskedInTurn) {
   Start(1, 0);
   RunFor(milliseconds(500));
   drafters_[0].refuses_ahead = true;
-  const auto id = SessionId::FromBytes("0123456789abcdef");
-  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
-  const DraftCall in_turn = {
-      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
-      .max_draft_tokens = 1};
-  DraftCall ahead = in_turn;
+  SessionDrafter drafter(*pool_, id_, pool_->ChooseDrafter(id_, {}));
+  DraftCall ahead = call_;
   ahead.in_flight_tokens = {3};
   ahead.max_outcomes = 4;
   EXPECT_TRUE(IsRefusal(StatusOf(drafter, ahead)));
-  EXPECT_TRUE(StatusOf(drafter, in_turn).ok());
+  EXPECT_TRUE(StatusOf(drafter, call_).ok());
   EXPECT_TRUE(IsRefusal(StatusOf(drafter, ahead)));
   EXPECT_EQ(drafters_[0].num_refusals, 1);  // the second was not sent
   RunFor(milliseconds(2000));
@@ -447,19 +446,38 @@ TEST_F(SessionDrafterTest, WhoIsTooBusyToDraftAheadIsStillAskedInTurn) {
   EXPECT_TRUE(StatusOf(drafter, ahead).ok());
 }
 
+// The rounds in between need not try.
+TEST_F(SessionDrafterTest, ASuspectThatFindsNoPlaceAsksAgainAfterAWhile) {
+  Start(/*num_drafters=*/1, /*num_streams=*/0);
+  RunFor(milliseconds(500));
+  SessionDrafter drafter(*pool_, id_, pool_->ChooseDrafter(id_, {}));
+  loop_.After(milliseconds(1), [this] { drafters_[0].Die(); });
+  EXPECT_TRUE(absl::IsUnavailable(StatusOf(drafter, call_)));
+  drafters_[0].is_up = true;
+  RunFor(milliseconds(500));
+  auto other = pool_->ChooseDrafter(id_, {});
+  std::vector<SuspectPlaces::Place> taken;
+  for (int i = 0; i < SuspectPlaces::kMost; ++i) {
+    taken.push_back(other.seat->suspects.Take());
+  }
+  EXPECT_TRUE(IsRefusal(StatusOf(drafter, call_)));
+  taken.clear();
+  loop_.After(milliseconds(40), [] {});
+  RunFor(milliseconds(40));
+  EXPECT_TRUE(IsRefusal(StatusOf(drafter, call_)));
+  RunFor(milliseconds(20));
+  EXPECT_TRUE(StatusOf(drafter, call_).ok());
+}
+
 // Each refusal has let a round wait.
 TEST_F(SessionDrafterTest, AFullDrafterIsAskedLessAndLessOften) {
   Start(1, 0);
   RunFor(milliseconds(500));
-  const auto id = SessionId::FromBytes("0123456789abcdef");
-  SessionDrafter drafter(*pool_, id, pool_->ChooseDrafter(id, {}));
-  const DraftCall call = {
-      .header = {.session = id, .delta = {.append_tokens = {1, 2}}},
-      .max_draft_tokens = 1};
+  SessionDrafter drafter(*pool_, id_, pool_->ChooseDrafter(id_, {}));
   const auto num_refusals_in = [&](milliseconds time) {
     const int before = drafters_[0].num_refusals;
     for (const auto end = loop_.elapsed() + time; loop_.elapsed() < end;) {
-      EXPECT_TRUE(IsRefusal(StatusOf(drafter, call)));
+      EXPECT_TRUE(IsRefusal(StatusOf(drafter, call_)));
       loop_.After(milliseconds(10), [] {});
       RunFor(milliseconds(10));
     }
@@ -470,7 +488,7 @@ TEST_F(SessionDrafterTest, AFullDrafterIsAskedLessAndLessOften) {
   EXPECT_LE(num_refusals_in(std::chrono::seconds(20)), 6);
   RunFor(milliseconds(7500));  // which is the longest
   drafters_[0].is_full = false;
-  EXPECT_TRUE(StatusOf(drafter, call).ok());
+  EXPECT_TRUE(StatusOf(drafter, call_).ok());
   drafters_[0].is_full = true;
   EXPECT_EQ(num_refusals_in(milliseconds(1400)), 2);
 }
