@@ -57,7 +57,7 @@ absl::Status ServeNode(const ServedNode& served) {
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(served.name, flags, served.metrics, *server));
   server->SetServing(true);
-  const HangWatch watch(node.engine(), *server, served.max_pass);
+  const HangWatch watch(node, *server, served.max_pass);
   std::cout << served.name << " listening on " << server->address() << " ("
             << served.what << ")" << std::endl;
   int signal = 0;
@@ -70,8 +70,8 @@ absl::Status ServeNode(const ServedNode& served) {
   }
   const Clock::time_point deadline =
       Clock::now() + std::chrono::seconds(flags.drain_seconds);
+  node.counters().draining = true;  // first, for who watches passes
   server->SetServing(false);
-  node.counters().draining = true;
   if (signal == SIGTERM) {
     OUTRIDER_LOG(kInfo) << "draining, at most " << flags.drain_seconds << " s";
     ServeUntilIdle(node.counters(), deadline);
