@@ -84,10 +84,10 @@ std::string Fault::ToString() const {
   return absl::StrCat(text, " for ", time.count(), " us");
 }
 
-std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes) {
+std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes, int multiple) {
   std::mt19937_64 random(HashOf(seed, 1));
   std::discrete_distribution<int> kinds(kWeights.begin(), kWeights.end());
-  std::vector<Fault> faults(random() % 16);
+  std::vector<Fault> faults(random() % 16 * multiple);
   for (Fault& fault : faults) {
     fault.kind = static_cast<Fault::Kind>(kinds(random));
     fault.node = static_cast<int>(random() % num_nodes);
@@ -95,8 +95,10 @@ std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes) {
         random() % (fault.is_of_message() ? kMessages : kMicroseconds));
     fault.time = Draw(100, 40'000'000, random);  // up to more than a lease
   }
-  if (seed % 3 == 0) AddRevivals(num_nodes, random, faults);
-  if (seed % 2 == 1) AddMoves(num_nodes, random, faults);
+  for (int i = 0; i < multiple; ++i) {
+    if (seed % 3 == 0) AddRevivals(num_nodes, random, faults);
+    if (seed % 2 == 1) AddMoves(num_nodes, random, faults);
+  }
   std::sort(faults.begin(), faults.end(), [](const Fault& a, const Fault& b) {
     return std::pair(a.is_of_message(), a.at) <
            std::pair(b.is_of_message(), b.at);

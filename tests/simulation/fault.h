@@ -46,8 +46,8 @@ struct Fault {
   std::string ToString() const;
 };
 
-// The faults of a seed, for `num_nodes` nodes.
-std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes);
+// The faults of a seed, for `num_nodes` nodes: so many times as many as usual.
+std::vector<Fault> DrawFaults(uint64_t seed, int num_nodes, int multiple = 1);
 std::string ToString(absl::Span<const Fault> faults);
 
 // A number that depends on both alone, as if drawn.

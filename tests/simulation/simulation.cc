@@ -362,10 +362,10 @@ SimulationResult Simulate(const SimulationOptions& options) {
   return Simulation(options).Run();
 }
 
-SimulationOptions OptionsOf(uint64_t seed) {
-  SimulationOptions options = {.seed = seed,
-                               .faults = DrawFaults(seed, /*num_nodes=*/5),
-                               .has_poison = HashOf(seed, 2) % 8 == 0};
+SimulationOptions OptionsOf(uint64_t seed, int multiple) {
+  SimulationOptions options = {.seed = seed};
+  options.faults = DrawFaults(seed, /*num_nodes=*/5, multiple);
+  options.has_poison = HashOf(seed, 2) % 8 == 0;
   if (options.has_poison) {
     // Where nodes are lost by other causes too, or the poison comes again as
     // another stream, others may be taken for it.

@@ -39,8 +39,8 @@ struct SimulationResult {
 // ended and all memory is free.
 SimulationResult Simulate(const SimulationOptions& options);
 
-// The faults that `seed` draws.
-SimulationOptions OptionsOf(uint64_t seed);
+// The faults that `seed` draws: so many times as many as usual.
+SimulationOptions OptionsOf(uint64_t seed, int multiple = 1);
 
 // A seed that fails, with as few of its faults as still make it fail.
 std::string Explain(SimulationOptions options);

@@ -137,6 +137,15 @@ TEST(SimulationTest, AStreamWhoseModelIsGoneIsBegunAnew) {
   EXPECT_GT(result.stats.num_begun_anew, 0);
 }
 
+// What rarely meets in one run meets often.
+TEST(SimulationTest, ASeedHasAsManyTimesItsFaultsAsIsAsked) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const size_t num_usual = DrawFaults(seed, /*num_nodes=*/5).size();
+    EXPECT_EQ(DrawFaults(seed, /*num_nodes=*/5, /*multiple=*/3).size(),
+              3 * num_usual);
+  }
+}
+
 // Misses heal what a wrong cache would break: without faults there are none.
 TEST(SimulationTest, WithoutFaultsAndWithRoomNothingIsSentTwice) {
   for (uint64_t seed = 0; seed < kNumCalmSeeds; ++seed) {
