@@ -248,6 +248,7 @@ void BatchScheduler::LeaveSession(Job& job, const absl::Status& why,
     sessions_.EndRound(session, now);
   } else {
     hold_.Forget(session.id);
+    if (absl::IsResourceExhausted(why) && job.gives_way()) sessions_.GaveWay();
     is_broken_off ? sessions_.Drop(session) : sessions_.Discard(session);
   }
   job.session = nullptr;

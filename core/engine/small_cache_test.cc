@@ -157,12 +157,32 @@ TEST_F(SmallCacheTest, OfNewTextsTheYoungestGivesWayAndNoneInVain) {
   Submit(3, 10);
   Submit(4, 17);                              // two blocks; three are left
   Submit(2, 100, {.holds_up_stream = true});  // seven more
-  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
+  EXPECT_FALSE(scheduler_.sessions().Find(Id(4))->gives_way);
   Submit(1, 80, {.holds_up_stream = true});  // five
-  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
   EXPECT_TRUE(IsRefusal(StatusOf(4)));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
   EXPECT_EQ(StatusOf(3).code(), absl::StatusCode::kUnknown);
+}
+
+TEST_F(SmallCacheTest, ATextThatWasToGiveWayAndIsDoneBeforeIsNotPreempted) {
+  Submit(1, 30);
+  BeginPass();
+  Submit(2, 100, {.holds_up_stream = true});  // seven blocks; six are free
+  EXPECT_TRUE(scheduler_.sessions().Find(Id(1))->gives_way);
+  EndPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
+}
+
+TEST_F(SmallCacheTest, ATextThatWasToGiveWayAndFailsIsNotPreempted) {
+  Submit(1, 30);
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  BeginPass();
+  Submit(2, 100, {.holds_up_stream = true});
+  EndPass();
+  EXPECT_TRUE(IsRefusal(StatusOf(1)));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
 }
 
 TEST_F(SmallCacheTest, NoNewStreamTakesTheRoomOfOneWhosePassHadNoMemory) {

@@ -66,10 +66,10 @@ class NodeSessions {
   int MakeBranches(NodeSession& session, absl::Span<const Fork> forks);
   // The call has ended: blocks beyond the length are free, the lease begins.
   void EndRound(NodeSession& session, Clock::time_point now);
-  // Forgets the session; with Discard, what others may have of it, too: its
-  // cache may be wrong.
+  // Forgets it; with Discard what others may have of it, too: it may be wrong.
   void Drop(NodeSession& session);
   void Discard(NodeSession& session);
+  void GaveWay() { ++num_preempted_; }  // a text that was to, and is dropped
 
   // Advisory cut and release: false, and no effect, where the step is before
   // the last one or the incarnation not the live one. A session at work is not

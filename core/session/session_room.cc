@@ -115,10 +115,7 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     if (texts.empty() && !is_newcomer && !comes_soon) {
       texts = others.TextsThatGive(others.blocks, is_enough);
     }
-    for (NodeSession* text : texts) {
-      num_preempted_ += text->gives_way ? 0 : 1;
-      text->gives_way = true;
-    }
+    for (NodeSession* text : texts) text->gives_way = true;
     if (!texts.empty()) return Room::kComesSoon;
   }
   if (is_newcomer) {
