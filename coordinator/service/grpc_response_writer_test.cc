@@ -43,8 +43,15 @@ class CountingService final : public RpcService {
   CallQueue& queue() { return queue_; }
 
   int num_written() const { return num_written_; }
-  // Blocks until all is written, or cannot be: what the last Write said.
-  absl::Status AwaitEnd() { return end_.get_future().get(); }
+  // Blocks until all is written, or cannot be: what the last Write said. The
+  // call itself has a deadline, but may never have come.
+  absl::Status AwaitEnd() {
+    auto end = end_.get_future();
+    if (end.wait_for(std::chrono::minutes(2)) != std::future_status::ready) {
+      return absl::DeadlineExceededError("the writer has not come to its end");
+    }
+    return end.get();
+  }
   // A coordinator that drains does this.
   void Cancel() { cancellation_->Cancel(); }
 
