@@ -98,8 +98,8 @@ bool ResumingStream::GoOn(const absl::Status& failure) {
 }
 
 bool ResumingStream::MayTryAgain(Clock::time_point now) const {
-  if (has_started_) return now < last_heard_ + options_.longest_search;
-  return num_tries_ < kTriesOfEach * options_.coordinators.size();
+  if (num_tries_ < kTriesOfEach * options_.coordinators.size()) return true;
+  return has_started_ && now < last_heard_ + options_.longest_search;
 }
 
 void ResumingStream::Cancel() {

@@ -23,10 +23,10 @@ namespace outrider::client {
 // start named, and its seed: which flips other coins from there on where the
 // text depends on drafts, so that the one start that is told does not repeat
 // all of it. All are tried by turns, after the retry delays that were asked for
-// and a pause: what nobody was told anything of yet, twice at each, and what
-// has begun until no token has come for `longest_search`. A name may stand for
-// several of them, and is tried again, too. With one coordinator's address it
-// is a GenerationStream. Confined to one thread, but for Cancel.
+// and a pause: each twice, and what has begun for as long as a token has come
+// within `longest_search`. A name may stand for several of them, and is tried
+// again, too. With one coordinator's address it is a GenerationStream. Confined
+// to one thread, but for Cancel.
 class ResumingStream {
  public:
   struct Options {

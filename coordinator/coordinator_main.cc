@@ -90,7 +90,7 @@ absl::Status Serve(Flags flags) {
   if (tokenizer != nullptr) nodes.tokenizer_hash = tokenizer->fingerprint();
 
   // Each heap keeps what bursts of streams have left in it: no more of them
-  // than threads that poll, while all of gRPC's and ours would have one.
+  // than threads that run rounds, while all of gRPC's and ours would have one.
   mallopt(M_ARENA_MAX, flags.num_threads);
   CallQueue queue(flags.num_threads, CallQueue::Spin(flags.server.spin_us));
   SystemResolver resolver;

@@ -272,6 +272,31 @@ TEST_F(SessionVerifierMovesTest, APreemptedStreamGoesOnWhereThereIsRoom) {
   EXPECT_TRUE(full.sessions.empty());  // it waits for it no longer
 }
 
+// Each of both would preempt it again, as it is the youngest where it comes.
+TEST_F(SessionVerifierMovesTest, APreemptedStreamStaysBeforeItGoesAFourthTime) {
+  num_steps_ = 1000;
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  const auto preempt = [&] {
+    FakeProcess& at = *InFlight();
+    for (FakeProcess& process : processes_) {
+      process.is_full = process.preempts = &process == &at;
+    }
+  };
+  for (size_t i = 1; i <= MoveLimit::kMaxMoves; ++i) {
+    const int num_steps = 10 * static_cast<int>(i);
+    RunUntil([&] { return HaveAllSteps(num_steps) && InFlight() != nullptr; });
+    preempt();
+    RunUntil([&] { return HaveAllSteps(num_steps + 5); });
+  }
+  RunUntil([&] { return HaveAllSteps(40) && InFlight() != nullptr; });
+  preempt();
+  RunUntil([&] { return pool_->moves().num_held == 1; });
+  EXPECT_LT(loop_.elapsed(), MoveLimit::kWindow);
+  for (FakeProcess& process : processes_) process.is_full = false;
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
 // There it keeps its age, by which it comes first.
 TEST_F(SessionVerifierMovesTest, APreemptedStreamStaysKnownWhereNoneHasRoom) {
   Start(/*num_verifiers=*/2, /*num_streams=*/1);

@@ -256,6 +256,9 @@ bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
 bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
                                      const Nodes& full) {
   const Clock::time_point now = Clock::now();
+  // It is the youngest wherever it comes. Where it is known it grows old.
+  const bool is_known = !call.header.incarnation.is_none();
+  if (is_known && moves_for_room_.IsReached(now)) return false;
   const Sameness promise = PromiseOf(call.sampling, call.rule);
   auto choice =
       ChooseRoom(pool_, session_, call,
@@ -270,7 +273,8 @@ bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
   turn_ = std::move(turn);
   is_moved_ = true;
   Seat<VerifierNode> left = Take(std::move(choice));
-  if (!call.header.incarnation.is_none()) {
+  if (is_known) {
+    moves_for_room_.Moved(now);
     known_at_ = std::move(left);
     known_as_ = OwnNameOf(call);
   }

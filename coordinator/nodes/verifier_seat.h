@@ -101,7 +101,7 @@ class VerifierSeat {
   const NodeDescription first_;  // the description of the first node
   NodeDescription description_;  // of the seat's
   SessionUse use_;
-  MoveLimit moves_;
+  MoveLimit moves_, moves_for_room_;
   // Where it had no room and nothing cached: it stays known there by this name,
   // and keeps its age, until another node has taken it in.
   Seat<VerifierNode> known_at_;

@@ -130,6 +130,7 @@ bool IsReadWhileTheThreadIsBusy(bool runs_what_waits) {
   const auto stub =
       v1::GenerationService::NewStub(MakeChannel((*server)->address()));
   grpc::ClientContext context;
+  context.set_wait_for_ready(true);
   const auto reader = stub->Generate(&context, v1::GenerateRequest());
   v1::GenerateResponse response;
   EXPECT_TRUE(reader->Read(&response));
@@ -156,6 +157,7 @@ class ResponseWriterTest : public ::testing::Test {
     stub_ = v1::GenerationService::NewStub(MakeChannel(server_->address()));
     context_.set_deadline(std::chrono::system_clock::now() +
                           std::chrono::minutes(1));
+    context_.set_wait_for_ready(true);  // a busy machine connects late
     reader_ = stub_->Generate(&context_, v1::GenerateRequest());
   }
 

@@ -64,7 +64,7 @@ class RoomWait {
   void Ended(const SessionId& session) {
     if (IsFirst(session)) first_.reset();
   }
-  // A call was refused that holds up a stream.
+  // A call was refused, or waits to open a session, that holds up a stream.
   void Refused(const SessionId& session, Clock::time_point now) {
     refused_until_[session] = now + kComesAgain;
   }

@@ -201,6 +201,18 @@ TEST_F(SmallCacheTest, NoNewStreamTakesTheRoomOfOneWhosePassHadNoMemory) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 10)));
 }
 
+// Where it has nothing it can go elsewhere.
+TEST_F(SmallCacheTest, AStreamWhosePassesHaveNoMemoryKeepsNothingForLong) {
+  Open(1, 10);
+  results_[1] = absl::ResourceExhaustedError("no memory for the pass");
+  for (const bool is_there : {true, false}) {
+    Submit(1, 1, {.holds_up_stream = true});
+    RunPass();
+    EXPECT_TRUE(IsRefusal(StatusOf(1)));
+    EXPECT_EQ(scheduler_.sessions().Find(Id(1)) != nullptr, is_there);
+  }
+}
+
 TEST_F(SmallCacheTest, AnOpeningWhosePassHadNoMemoryLeavesNothing) {
   Submit(1, 10);
   results_[1] = absl::ResourceExhaustedError("no memory for the pass");
@@ -224,6 +236,17 @@ TEST_F(SmallCacheTest, TheTextOfANewStreamGivesWayToOneThatMovesHere) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 8), Pair(1, 18)));
   EXPECT_THAT(StatusOf(3), IsOk());
   EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
+}
+
+TEST_F(SmallCacheTest, NoNewStreamTakesWhatGivesWayToOneThatMovesHere) {
+  Submit(1, 50);
+  Submit(2, 30);
+  BeginPass();
+  Submit(3, 40, {.holds_up_stream = true});  // three blocks; two are free
+  Submit(4, 10);
+  EXPECT_TRUE(IsRefusal(StatusOf(4)));
+  EndPass(milliseconds(10));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
 }
 
 // Small prompts would take each block that comes free for a moved stream.

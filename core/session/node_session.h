@@ -56,6 +56,7 @@ struct NodeSession {
   Incarnation incarnation = {};
   // The time from the end of a call to the next one, on average.
   Clock::duration usual_return = {};
+  bool had_no_memory = false;  // the pass of its last call
 
   // Kept by NodeSessions.
   std::optional<std::string> salt = {};  // empty: shares with nobody
