@@ -18,9 +18,10 @@ PassResults AllFailed(const Pass& pass, const absl::Status& failure) {
   return PassResults(pass.extensions.size(), failure);
 }
 
-BatchScheduler::Options WithPassesOf(const CausalLm& model,
-                                     BatchScheduler::Options options) {
+BatchScheduler::Options WithWaysOf(const CausalLm& model,
+                                   BatchScheduler::Options options) {
   options.num_in_flight = model.num_in_flight();
+  options.sessions.blocks_are_text = model.info().blocks_are_text;
   return options;
 }
 
@@ -32,7 +33,7 @@ NodeEngine::NodeEngine(std::unique_ptr<CausalLm> model, Options options)
                        options.num_threads > 1),
       on_lost_(std::move(options.on_lost)),
       expiry_period_(options.expiry_period),
-      scheduler_(WithPassesOf(*model_, options.scheduling)),
+      scheduler_(WithWaysOf(*model_, options.scheduling)),
       scheduler_metrics_(scheduler_.metrics()) {
   for (int i = 0; i < options.num_threads; ++i) {
     threads_.emplace_back([this] { Run(); });

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/model/no_model.h"
 #include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
@@ -104,6 +105,18 @@ TEST_F(NodeEngineTest, APassHasAStartWhileItRuns) {
   EXPECT_THAT(Submit(1, {.num_more = 2}).get(), IsOk());
   EXPECT_EQ(has_start, std::vector<bool>(3, true));
   EXPECT_FALSE(engine_->pass_start().has_value());
+}
+
+TEST_F(NodeEngineTest, TextsThatAreAllTheMemoryThereIsAreNoMoreThanFit) {
+  engine_ = std::make_unique<NodeEngine>(
+      std::make_unique<NoModel>(ModelInfo{.vocab_size = 2}),
+      NodeEngine::Options{
+          .scheduling = {
+              .sessions = {.num_blocks = 12, .sharing = PrefixSharing::kAll}}});
+  EXPECT_THAT(Submit(100, {.num_rows = 0}).get(), IsOk());
+  EXPECT_THAT(Submit(100, {.num_rows = 0}).get(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Submit(90, {.num_rows = 0}).get(), IsOk());
 }
 
 TEST_F(NodeEngineTest, OneDecodeIsRunOnTheThreadThatSubmitsIt) {

@@ -32,6 +32,8 @@ struct ModelInfo {
   int context_length = 0;  // positions the model can attend over
   std::vector<TokenId> eos_ids = {};
   int64_t kv_block_bytes = 0;  // memory that one KV block takes, all layers
+  // That memory is the text itself, which each session has for itself.
+  bool blocks_are_text = false;
 };
 
 // One session's share of a forward pass. The model knows no sessions: whoever

@@ -17,6 +17,7 @@ class NoModel final : public CausalLm {
  public:
   explicit NoModel(ModelInfo info) : info_(std::move(info)) {
     info_.kv_block_bytes = kBytesPerToken * kKvBlockLength;
+    info_.blocks_are_text = true;
   }
 
   const ModelInfo& info() const override { return info_; }

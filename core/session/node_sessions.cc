@@ -17,7 +17,7 @@ namespace {
 
 // A session's text is kept once for each, whoever shares its blocks. An opening
 // is refused where they would have more than so many times the tokens that fit
-// into all blocks; live ones may go beyond.
+// into all blocks, once where these are but the text; live ones may go beyond.
 constexpr int64_t kMostTimesShared = 32;
 
 // A long rest says nothing of the sessions' usual way round.
@@ -73,9 +73,10 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
 
   const bool opens = header.incarnation.is_none();
+  const int64_t most_times = options_.blocks_are_text ? 1 : kMostTimesShared;
   if (opens && session == nullptr &&
       num_cached_tokens() + wanted_length >
-          kMostTimesShared * kKvBlockLength * blocks().num_total()) {
+          most_times * kKvBlockLength * blocks().num_total()) {
     return TryLater("the texts of this node's sessions take too much memory");
   }
   OUTRIDER_RETURN_IF_ERROR(CheckKeepLength(header));

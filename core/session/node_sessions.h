@@ -38,6 +38,7 @@ class NodeSessions {
     int max_sessions = 4096;         // openings beyond are refused
     std::chrono::seconds lease{30};  // since the last use
     PrefixSharing sharing = PrefixSharing::kSalted;
+    bool blocks_are_text = false;  // ModelInfo: to share them saves no memory
   };
 
   // Its blocks are held by sessions at work: ask again when one has ended.
@@ -72,9 +73,8 @@ class NodeSessions {
   void GaveWay() { ++num_preempted_; }  // a text that was to, and is dropped
 
   // Advisory cut and release: false, and no effect, where the step is before
-  // the last one or the incarnation not the live one. A session at work is not
-  // cut, and goes when its call ends. A release without incarnation is of an
-  // opening.
+  // the last one or the incarnation not the live one. One at work is not cut,
+  // and goes when its call ends. Without incarnation an opening is released.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
   // A call of the session waits, or was refused: its lease begins anew.

@@ -194,10 +194,9 @@ TEST_F(PrefixSharingTest, SharedBlocksNeedNoRoom) {
   EXPECT_EQ(Open(2, Text(100)), 96);
 }
 
-// Each has the text itself, of some bytes a token, whoever shares its blocks.
-TEST_F(PrefixSharingTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
-  NodeSessions sessions({.num_blocks = 400, .max_sessions = 4096});
-  constexpr int kLength = 3201;
+// How many sessions of one salt may be opened with one text.
+int NumOfOneText(int text_length, const NodeSessions::Options& options) {
+  NodeSessions sessions(options);
   int num_open = 0;
   for (int name = 0; name < 4096; ++name) {
     SessionId id = Id(1);
@@ -206,7 +205,7 @@ TEST_F(PrefixSharingTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
     const auto outcome =
         sessions.Admit({{.session = id,
                          .step = 1,
-                         .delta = {.append_tokens = Text(kLength)},
+                         .delta = {.append_tokens = Text(text_length)},
                          .cache_salt = "s"},
                         /*content_digest=*/1},
                        {});
@@ -216,13 +215,24 @@ TEST_F(PrefixSharingTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
     }
     NodeSession& session = *std::get<NodeSession*>(*outcome);
     const int length = session.log.length();
-    const TokenSeq text = Text(kLength);
+    const TokenSeq text = Text(text_length);
     sessions.Extended(session, absl::MakeConstSpan(text).subspan(length));
     sessions.EndRound(session, {});
     ++num_open;
   }
+  return num_open;
+}
+
+// Each has the text itself, of some bytes a token, whoever shares its blocks.
+TEST(PrefixSharingMemoryTest, AnOpeningIsRefusedWhereTextsTakeTooMuchMemory) {
   // Blocks would do for a hundred: each has one of its own, and one to come.
-  EXPECT_EQ(num_open, 32 * 400 * 16 / kLength);
+  EXPECT_EQ(NumOfOneText(3201, {.num_blocks = 400, .max_sessions = 4096}),
+            32 * 400 * 16 / 3201);
+}
+
+TEST(PrefixSharingMemoryTest, WhereBlocksAreTextsTheseHaveNoMoreThanFits) {
+  EXPECT_EQ(NumOfOneText(641, {.num_blocks = 400, .blocks_are_text = true}),
+            400 * 16 / 641);
 }
 
 TEST_F(PrefixSharingTest, WhatIsKeptGivesWayToAnybody) {
