@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -52,9 +53,10 @@ void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
       ->type_name("IDS");
   command
       .add_option("--resume-tokens", flags.resume_tokens,
-                  "go on after the tokens of a broken stream; needs the\n"
-                  "request as it was, and that stream's --seed and\n"
-                  "--resume-model: what broke it, says them all")
+                  "go on after the tokens of a broken stream; - is standard\n"
+                  "input, @FILE a file's; needs the request as it was, and\n"
+                  "that stream's --seed and --resume-model: what broke it,\n"
+                  "says them all")
       ->type_name("IDS");
   command
       .add_option("--resume-model", flags.resume_model,
@@ -207,8 +209,9 @@ absl::StatusOr<TokenSeq> ParseIds(absl::string_view flag,
   return tokens;
 }
 
-absl::StatusOr<std::string> ReadPrompt(const std::string& path,
-                                       std::istream& in) {
+absl::StatusOr<std::string> ReadFile(absl::string_view flag,
+                                     const std::string& path,
+                                     std::istream& in) {
   std::ifstream file;
   if (path != "-") file.open(path, std::ios::binary);
   std::istream& source = path == "-" ? in : file;
@@ -220,7 +223,7 @@ absl::StatusOr<std::string> ReadPrompt(const std::string& path,
   // A folder can be opened, but not read: bad, and no end.
   if (!source.eof()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--prompt-file: cannot read \"", path, "\""));
+        absl::StrCat(flag, ": cannot read \"", path, "\""));
   }
   return text;
 }
@@ -250,7 +253,8 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   if (flags.prompt) {
     text = *flags.prompt;
   } else {
-    OUTRIDER_ASSIGN_OR_RETURN(text, ReadPrompt(*flags.prompt_file, in));
+    OUTRIDER_ASSIGN_OR_RETURN(
+        text, ReadFile("--prompt-file", *flags.prompt_file, in));
   }
   if (text.empty()) {
     return absl::InvalidArgumentError(
@@ -258,6 +262,23 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   }
   OUTRIDER_RETURN_IF_ERROR(CheckText("the prompt", text));
   return text;
+}
+
+absl::StatusOr<TokenSeq> ToDelivered(const GenerateFlags& flags,
+                                     std::istream& in) {
+  constexpr absl::string_view kFlag = "--resume-tokens";
+  std::string ids = *flags.resume_tokens;
+  const bool reads_input = ids == "-";
+  if (reads_input && flags.prompt_file == "-") {
+    return absl::InvalidArgumentError(
+        "--prompt-file and --resume-tokens cannot both read standard input: "
+        "give one a file");
+  }
+  if (reads_input || absl::StartsWith(ids, "@")) {
+    const std::string path = reads_input ? ids : ids.substr(1);
+    OUTRIDER_ASSIGN_OR_RETURN(ids, ReadFile(kFlag, path, in));
+  }
+  return ParseIds(kFlag, ids);
 }
 
 // The flag's own check has seen that there is a rule of this name.
@@ -315,8 +336,7 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
           "--resume-tokens needs --seed and --resume-model, as the broken "
           "stream had them");
     }
-    OUTRIDER_ASSIGN_OR_RETURN(
-        request.delivered, ParseIds("--resume-tokens", *flags.resume_tokens));
+    OUTRIDER_ASSIGN_OR_RETURN(request.delivered, ToDelivered(flags, in));
   }
   return request;
 }

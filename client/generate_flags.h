@@ -19,7 +19,7 @@ struct GenerateFlags {
   std::optional<std::string> prompt = {};
   std::optional<std::string> prompt_file = {};     // "-": standard input
   std::optional<std::string> prompt_tokens = {};   // "1 2 3"
-  std::optional<std::string> resume_tokens = {};   // "1 2 3"
+  std::optional<std::string> resume_tokens = {};   // "1 2 3", "-", "@FILE"
   std::optional<std::string> resume_model = {};    // "HASH:float32:avx2"
   std::optional<std::string> stop_token_ids = {};  // "1 2 3"
   std::vector<std::string> logit_bias = {};        // "17=-2.5"

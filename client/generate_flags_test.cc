@@ -205,6 +205,42 @@ TEST(GenerateFlagsTest, AResumeNamesTheTokensTheSeedAndTheModel) {
               HasSubstr("WEIGHTS:DTYPE:NUMERICS"));
 }
 
+TEST(GenerateFlagsTest, TheTokensOfAResumeMayComeFromAFile) {
+  const auto delivered = [](const std::vector<std::string>& words,
+                            const std::string& in) {
+    std::vector<std::string> all = {"--seed", "1", "--resume-model",
+                                    "ab:float32:avx2"};
+    all.insert(all.end(), words.begin(), words.end());
+    return RequestOf(all, in).delivered.value();
+  };
+  EXPECT_THAT(delivered({"text", "--resume-tokens", "-"}, "5 6\n"),
+              ElementsAre(5, 6));
+  const std::string path = ::testing::TempDir() + "/tokens.txt";
+  std::ofstream(path) << "7\n8 9\n";
+  EXPECT_THAT(
+      delivered({"--prompt-file", "-", "--resume-tokens", "@" + path}, "text"),
+      ElementsAre(7, 8, 9));
+}
+
+TEST(GenerateFlagsTest, TheTokensOfAResumeHaveToBeThere) {
+  const auto error = [](const std::string& tokens, const std::string& prompt) {
+    return UsageError({"--prompt-file", prompt, "--seed", "1", "--resume-model",
+                       "ab:float32:avx2", "--resume-tokens", tokens});
+  };
+  const std::string path = ::testing::TempDir() + "/prompt_of_resume.txt";
+  std::ofstream(path) << "text";
+  EXPECT_THAT(error("@/no/such", path), HasSubstr("tokens: cannot read"));
+  EXPECT_THAT(error("-", path), HasSubstr("--resume-tokens is empty"));
+  EXPECT_THAT(error("@", path), HasSubstr("cannot read \"\""));
+}
+
+TEST(GenerateFlagsTest, OneOfPromptAndTokensMayBeStandardInput) {
+  EXPECT_THAT(UsageError({"--prompt-file", "-", "--seed", "1", "--resume-model",
+                          "ab:float32:avx2", "--resume-tokens", "-"},
+                         "text"),
+              HasSubstr("cannot both read standard input"));
+}
+
 TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
   EXPECT_THAT(UsageError({}), HasSubstr("give one prompt"));
   EXPECT_THAT(UsageError({"a", "--prompt-tokens", "1"}),

@@ -17,6 +17,9 @@ namespace {
 constexpr std::array<absl::string_view, 4> kOwnFlags = {
     "--seed", "--resume-model", "--resume-tokens", "--cache-salt"};
 
+// Linux runs no program that has a longer argument.
+constexpr size_t kLongestArgument = 128 * 1024 - 1;
+
 // The word in such quotes that a shell reads it back.
 std::string Quoted(absl::string_view word) {
   const bool is_plain =
@@ -73,14 +76,19 @@ std::string ResumeCommand(const std::vector<std::string>& words,
   // They follow "outrider generate", as a "--" may stand further on.
   const auto place =
       command.begin() + std::min<std::ptrdiff_t>(2, std::ssize(command));
-  std::vector<std::string> own = {"--seed",          flags.seed,
-                                  "--resume-model",  flags.model,
-                                  "--resume-tokens", flags.tokens};
+  // A here-string is no argument. It is not of standard input, which the prompt
+  // may come from.
+  const bool fits = flags.tokens.size() <= kLongestArgument;
+  std::vector<std::string> own = {
+      "--seed",    flags.seed,        "--resume-model",
+      flags.model, "--resume-tokens", fits ? flags.tokens : "@/dev/fd/3"};
   if (!flags.salt.empty()) own.insert(own.end(), {"--cache-salt", flags.salt});
   command.insert(place, own.begin(), own.end());
-  return absl::StrJoin(command, " ", [](std::string* out, const auto& word) {
-    out->append(Quoted(word));
-  });
+  std::string line = absl::StrJoin(
+      command, " ",
+      [](std::string* out, const auto& word) { out->append(Quoted(word)); });
+  if (!fits) absl::StrAppend(&line, " 3<<< ", Quoted(flags.tokens));
+  return line;
 }
 
 }  // namespace outrider::client

@@ -27,7 +27,8 @@ ResumeFlags ToResumeFlags(const GenerationRequest& request);
 bool CanResume(const GenerationRequest& request, const absl::Status& failure);
 
 // The command line, quoted for a shell, that continues what the command line
-// `words` began.
+// `words` began. The shell is bash where the tokens are more than an argument
+// can have.
 std::string ResumeCommand(const std::vector<std::string>& words,
                           const ResumeFlags& flags);
 

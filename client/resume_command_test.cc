@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace outrider::client {
 namespace {
@@ -44,6 +49,38 @@ TEST(ResumeCommandTest, AfterTwoDashesNothingIsAFlag) {
   EXPECT_EQ(CommandFor({"outrider", "generate", "--", "--seed"}),
             "outrider generate --seed 7 --resume-model ab:float32:avx2 "
             "--resume-tokens '1 2' -- --seed");
+}
+
+// Linux runs no program that has an argument of 128 KiB.
+TEST(ResumeCommandTest, MoreTokensThanAnArgumentCanHaveAreNone) {
+  ResumeFlags flags = kFlags;
+  flags.tokens = std::string(128 * 1024 - 1, '1');
+  const std::vector<std::string> words = {"outrider", "generate", "--", "text"};
+  EXPECT_EQ(ResumeCommand(words, flags),
+            "outrider generate --seed 7 --resume-model ab:float32:avx2 "
+            "--resume-tokens " +
+                flags.tokens + " -- text");
+  flags.tokens += " 1";
+  EXPECT_EQ(ResumeCommand(words, flags),
+            "outrider generate --seed 7 --resume-model ab:float32:avx2 "
+            "--resume-tokens @/dev/fd/3 -- text 3<<< '" +
+                flags.tokens + "'");
+}
+
+TEST(ResumeCommandTest, BashRunsACommandOfManyTokens) {
+  const std::string folder = ::testing::TempDir() + "/resume_command_";
+  // Its sixth word is what --resume-tokens is set to.
+  std::ofstream(folder + "program") << "cat \"${6#@}\"\n";
+  ResumeFlags flags = kFlags;
+  for (int i = 0; i < 100'000; ++i) absl::StrAppend(&flags.tokens, " ", i);
+  std::ofstream(folder + "line")
+      << ResumeCommand({"bash", folder + "program", "text"}, flags);
+  const std::string run =
+      absl::StrCat("bash ", folder, "line > ", folder, "seen");
+  ASSERT_EQ(std::system(run.c_str()), 0);
+  std::stringstream seen;
+  seen << std::ifstream(folder + "seen").rdbuf();
+  EXPECT_EQ(seen.str(), flags.tokens + "\n");
 }
 
 TEST(ResumeCommandTest, OnlyWhatMaySucceedIsResumed) {
