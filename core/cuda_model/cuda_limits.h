@@ -24,7 +24,8 @@ struct CudaLimits {
   // What the parts of attention may take, those of all sessions and splits of
   // their contexts; more than fit take several launches, and are in no graph.
   // So there are 4096 pairs of tiles and splits for eight heads of 128
-  // elements: a round of 64 sessions at K = 4, all of 8192 positions.
+  // elements: a round of 64 sessions at K = 4, all of 8192 positions, with up
+  // to six query heads a key head.
   size_t attention_floats = size_t{65} << 20;
 };
 

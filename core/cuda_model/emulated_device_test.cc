@@ -90,7 +90,10 @@ TEST_F(EmulatedDeviceTest, GraphsLeaveWhatLaunchesMayNeed) {
 // A device may finish all that it does before it loads one.
 TEST_F(EmulatedDeviceTest, NoKernelIsLoadedOnceAModelServes) {
   emulated::ForgetLoaded();
-  Make({.rows = 80, .graph_rows = 80, .capture_time = kTimeForGraphs});
+  // Few enough that passes of more than 64 rows take the kernel for many.
+  const int num_processors = emulated::NumProcessors();
+  emulated::SetNumProcessors(1);
+  Make({.rows = 128, .graph_rows = 128, .capture_time = kTimeForGraphs});
   ASSERT_TRUE(model_->Prepare().ok());
   const int num_loaded = emulated::NumLoaded();
   EXPECT_GT(num_loaded, 0);
@@ -124,6 +127,7 @@ TEST_F(EmulatedDeviceTest, NoKernelIsLoadedOnceAModelServes) {
   }
   EXPECT_GT(model_->device_counters()->num_drawn_tokens, 0);
   EXPECT_EQ(emulated::NumLoaded(), num_loaded);
+  emulated::SetNumProcessors(num_processors);
 }
 
 // The host has written the next step while the device is at this one.

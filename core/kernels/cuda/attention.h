@@ -33,7 +33,8 @@ constexpr int kSplitKeys = 256;
 // do so too, so that neighbours read the same keys at about the same time.
 // After their pairs come those of the tiles behind them, at once or later: no
 // tile's first pair is before that of the tile in front. Numbers that no tile
-// needs, between or after others, are of nobody.
+// needs, between or after others, are of nobody; the first tile's first pair is
+// not after the first number of a launch.
 
 struct AttentionArgs {
   Element element = Element::kBFloat16;  // of queries, keys, values and out

@@ -27,9 +27,9 @@ __device__ inline void Join(float& top, float& mass, float2 next, float& keep,
   mass = __fmaf_rn(mass, keep, __fmul_rn(next.y, take));
 }
 
-// What the scratch memory holds of a pair and a head, and after it of the next
-// pair: sums as the lanes hold them, [kDim / 8][kWarpSize] float4, and {top,
-// mass} of each query.
+// Where the scratch memory has what a pair leaves of a head: sums as the lanes
+// hold them, [kv_heads][num_pairs][kDim / 8][kWarpSize] float4, and behind all
+// of these {top, mass} of each query, [kv_heads][num_pairs][kTileQueries].
 template <int kDim>
 struct Scratch {
   static constexpr int kFragments = kDim / 8 * kWarpSize;
