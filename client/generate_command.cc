@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
 #include "client/resume_command.h"
@@ -110,10 +111,12 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
 void Run::PrintResume(const absl::Status& status) {
   if (flags_.wants_json() || !OffersResume(status)) return;
   const bool reads_input = flags_.prompt_file == "-";
+  const std::string command = ResumeCommand(flags_.words, ToResumeFlags(rest_));
+  const bool needs_bash = absl::StrContains(command, "<<<");
   io_.err << "to go on after these " << rest_.delivered->size() << " tokens"
+          << (needs_bash ? ", in bash" : "")
           << (reads_input ? ", with the same standard input as before" : "")
-          << ":\n  " << ResumeCommand(flags_.words, ToResumeFlags(rest_))
-          << "\n";
+          << ":\n  " << command << "\n";
 }
 
 void Run::PrintSummary() {

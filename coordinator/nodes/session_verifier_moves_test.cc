@@ -297,6 +297,27 @@ TEST_F(SessionVerifierMovesTest, APreemptedStreamStaysBeforeItGoesAFourthTime) {
   EXPECT_THAT(*streams_[0]->end, IsOk());
 }
 
+// What no other one took in has not moved.
+TEST_F(SessionVerifierMovesTest, APreemptedStreamThatStayedMayStillGo) {
+  num_steps_ = 1000;
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(3) && InFlight() != nullptr; });
+  FakeProcess& first = *InFlight();
+  FakeProcess& other = processes_[&first == &processes_[0] ? 1 : 0];
+  for (size_t i = 1; i <= MoveLimit::kMaxMoves + 1; ++i) {
+    RunUntil([&] { return first.num_in_flight > 0; });
+    first.is_full = first.preempts = other.is_full = true;
+    RunUntil([&] { return pool_->moves().num_held == 1; });
+    first.is_full = first.preempts = false;
+    RunUntil([&] { return HaveAllSteps(10 * static_cast<int>(i)); });
+  }
+  RunUntil([&] { return first.num_in_flight > 0; });
+  first.is_full = first.preempts = true;
+  other.is_full = false;
+  RunUntil([&] { return other.num_in_flight > 0; });
+  EXPECT_LT(loop_.elapsed(), MoveLimit::kWindow);
+}
+
 // There it keeps its age, by which it comes first.
 TEST_F(SessionVerifierMovesTest, APreemptedStreamStaysKnownWhereNoneHasRoom) {
   Start(/*num_verifiers=*/2, /*num_streams=*/1);

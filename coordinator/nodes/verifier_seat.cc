@@ -274,7 +274,6 @@ bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
   is_moved_ = true;
   Seat<VerifierNode> left = Take(std::move(choice));
   if (is_known) {
-    moves_for_room_.Moved(now);
     known_at_ = std::move(left);
     known_as_ = OwnNameOf(call);
   }
@@ -285,6 +284,7 @@ void VerifierSeat::EndKnown() {
   if (known_at_ == nullptr) return;
   // Where it is back, its opening has ended what it had there.
   if (known_at_.get() == seat_.get()) return known_at_.reset();
+  moves_for_room_.Moved(Clock::now());
   pool_.releases().Release(std::move(known_at_), known_as_);
 }
 

@@ -56,8 +56,9 @@ void BatchScheduler::LeaveSession(Job& job, const absl::Status& why,
   const bool had_no_memory = absl::IsResourceExhausted(why) && !job.gives_way();
   const bool is_first = !std::exchange(session.had_no_memory, had_no_memory);
   // An opening that is broken off leaves what nobody has a name for.
-  const bool goes_on = why.ok() || (!opened && absl::IsCancelled(why)) ||
-                       (!opened && had_no_memory && is_first);
+  const bool goes_on =
+      why.ok() || (!opened && absl::IsCancelled(why) && !job.gives_way()) ||
+      (!opened && had_no_memory && is_first);
   if (goes_on) {
     // It comes back after a pause, and not after its usual one.
     had_no_memory ? hold_.Forget(session.id) : Expect(job, now);
