@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
 #include "client/resume_command.h"
@@ -111,12 +110,11 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
 void Run::PrintResume(const absl::Status& status) {
   if (flags_.wants_json() || !OffersResume(status)) return;
   const bool reads_input = flags_.prompt_file == "-";
-  const std::string command = ResumeCommand(flags_.words, ToResumeFlags(rest_));
-  const bool needs_bash = absl::StrContains(command, "<<<");
+  const ResumeFlags resume = ToResumeFlags(rest_);
   io_.err << "to go on after these " << rest_.delivered->size() << " tokens"
-          << (needs_bash ? ", in bash" : "")
+          << (NeedsBash(resume) ? ", in bash" : "")
           << (reads_input ? ", with the same standard input as before" : "")
-          << ":\n  " << command << "\n";
+          << ":\n  " << ResumeCommand(flags_.words, resume) << "\n";
 }
 
 void Run::PrintSummary() {

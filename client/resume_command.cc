@@ -70,6 +70,10 @@ bool CanResume(const GenerationRequest& request, const absl::Status& failure) {
          !request.delivered->empty();
 }
 
+bool NeedsBash(const ResumeFlags& flags) {
+  return flags.tokens.size() > kLongestArgument;
+}
+
 std::string ResumeCommand(const std::vector<std::string>& words,
                           const ResumeFlags& flags) {
   std::vector<std::string> command = WithoutOwnFlags(words);
@@ -78,7 +82,7 @@ std::string ResumeCommand(const std::vector<std::string>& words,
       command.begin() + std::min<std::ptrdiff_t>(2, std::ssize(command));
   // A here-string is no argument. It is not of standard input, which the prompt
   // may come from.
-  const bool fits = flags.tokens.size() <= kLongestArgument;
+  const bool fits = !NeedsBash(flags);
   std::vector<std::string> own = {
       "--seed",    flags.seed,        "--resume-model",
       flags.model, "--resume-tokens", fits ? flags.tokens : "@/dev/fd/3"};

@@ -26,9 +26,12 @@ ResumeFlags ToResumeFlags(const GenerationRequest& request);
 // FAILED_PRECONDITION) may be again, as after a roll-out that is taken back.
 bool CanResume(const GenerationRequest& request, const absl::Status& failure);
 
+// Whether the tokens are more than an argument can have: only bash reads the
+// command then.
+bool NeedsBash(const ResumeFlags& flags);
+
 // The command line, quoted for a shell, that continues what the command line
-// `words` began. The shell is bash where the tokens are more than an argument
-// can have.
+// `words` began.
 std::string ResumeCommand(const std::vector<std::string>& words,
                           const ResumeFlags& flags);
 
