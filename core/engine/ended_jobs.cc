@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/base/retry_delay.h"
 #include "core/engine/batch_scheduler.h"
 
 namespace outrider {
