@@ -220,6 +220,11 @@ BROKEN = [
      ["/models/demo-draft-2 of drafter is not among"]),
     ("a gateway of another model", LOCAL, lambda o: o.settings("gateway").update(TARGET_MODEL="demo-draft"),
      ["the gateway's --model /models/demo-draft is not the verifier's"]),
+    ("a name of the model that the next weights take away", FETCH, lambda o: o.settings("gateway").update(MODEL_NAME="demo-target-1"),
+     ["--model-name demo-target-1 of Deployment/outrider-gateway is a folder's"]),
+    ("another model by the demo's name", POOLS, lambda o: [
+        o.settings(role).update(TARGET_MODEL="big-7f3c2a1") for role in ("coordinator", "gateway", "verifier")],
+     ["--model-name demo-target, but its model is big-7f3c2a1"]),
     # Roll-outs and drains
     ("a budget that blocks drains", LOCAL, lambda o: o.budget().update(maxUnavailable=0), ["a node cannot be drained"]),
     ("a budget of all pods", POOLS, lambda o: (o.budget().pop("maxUnavailable"), o.budget().update(minAvailable=2)),

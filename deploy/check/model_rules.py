@@ -5,7 +5,7 @@ import urllib.parse
 
 import policies
 from manifests import name_of
-from meaning import arguments, containers_of, flags, labels_of, of_kind, pod_of, workloads
+from meaning import arguments, containers_of, flag, flags, labels_of, of_kind, pod_of, workloads
 from security import mount_of
 
 MODEL_FLAGS = ("model", "tokenizer", "target-model", "draft-model")
@@ -69,3 +69,5 @@ def check_fetch(job, files, things):
             for path in paths_of(container, things):
                 if pathlib.PurePath(path).name not in sources:
                     yield f"{path} of {labels_of(thing).get('app.kubernetes.io/component')} is not among the models that it fetches"
+            if (name := flag(arguments(container, things), "model-name")) in sources:
+                yield f"--model-name {name} of {name_of(thing)} is a folder's, with its revision: clients lose it with the next weights"

@@ -24,6 +24,7 @@ LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 LOADS = {"outrider_requests_waiting", "outrider_requests_running", "outrider_gateway_requests_running",
          "outrider_sessions", "outrider_kv_cache_usage_ratio"}
 USERS = "outrider_sessions"
+DEMO = "demo-target"
 LEAST_CLAIM = 1 << 30  # 200Mi is no 200Gi
 LONGEST_WINDOW = 3600  # that an autoscaler may have
 SOURCES = {"coordinator": ["coordinator", "core/rpc"], "drafter": ["core/node", "core/rpc", "drafter"],
@@ -238,6 +239,9 @@ def check_settings(things):
             for gateway in by_role.get("gateway", []):
                 if flag(gateway, "model") != flag(node, "model"):
                     yield f"the gateway's --model {flag(gateway, 'model')} is not the verifier's"
+                name, folder = flag(gateway, "model-name", ""), flag(gateway, "model", "").rpartition("/")[2]
+                if name == DEMO and not folder.startswith(DEMO):
+                    yield f"the gateway's --model-name {name}, but its model is {folder}: MODEL_NAME is still that of the demo pair"
             expected = [set(flags(words, "expect-weights")) - {""} for words in (coordinator, node)]
             if all(expected) and not set.intersection(*expected):
                 yield "--expect-weights: the coordinator would refuse the weights that the verifier expects"
