@@ -71,7 +71,7 @@ def check_gateway(cluster, plain):
     text = cluster.complete(max_tokens=400, **asked)["choices"][0]["text"]
     # The command line writes the end of a line after the text.
     expect(text.rstrip("\n") == plain.rstrip("\n"), "the gateway's text is not that of `outrider generate`")
-    expect('outrider_gateway_requests_total{endpoint="/v1/completions",status="200"}' in
+    expect('outrider_gateway_requests_total{route="/v1/completions",status="200"}' in
            (cluster.page("gateway", "/metrics") or ""),
            "the gateway's request is not in its metrics")
     say("the gateway serves the same text over HTTP, and counts it")

@@ -19,6 +19,7 @@ import yaml
 import broken
 import manifests
 import meaning
+import monitors
 import prometheus_rule
 import scheduling
 import sizes
@@ -384,6 +385,19 @@ class ObservabilityTest(unittest.TestCase):
         self.assertIn("outrider_gateway_requests_total", names)
         for name in names:
             self.assertIn(re.sub(r"_(bucket|sum|count)$", "", name), known, f"no source names the metric {name}")
+
+    def test_no_metric_has_a_label_that_a_scrape_gives_its_target(self):
+        labels = sizes.labels_exported()
+        self.assertLessEqual({"peer", "position", "method", "file", "status"}, labels)
+        self.assertEqual(labels & monitors.OF_TARGETS, set())
+
+    def test_dashboard_and_rules_select_by_labels_that_are_there(self):
+        known = sizes.labels_exported() | {"instance", "job", "namespace"}  # and no others of a target
+        for query in self.queries() + [rule["expr"] for rule in self.rules("alerts.yaml", "recording-rules.yaml")]:
+            for selected in re.findall(r"\{([^{}]*)\}", query):
+                self.assertLessEqual(set(re.findall(r"(\w+) *(?:=~|!=|!~|=)", selected)), known, query)
+            for grouped in re.findall(r"\b(?:by|without|on|ignoring) *\(([^()]*)\)", query):
+                self.assertLessEqual(set(re.findall(r"\w+", grouped)), known, query)
 
     def test_rules_tell_releases_apart(self):
         for rule in self.rules("alerts.yaml", "recording-rules.yaml"):

@@ -7,6 +7,8 @@ from meaning import containers_of, labels_of, matches, of_kind, workloads
 
 DURATION = re.compile(r"(\d+(ms|s|m|h))+")
 API = "monitoring.coreos.com/v1"
+# What a scrape by the operator names its target by: a metric's own label of this name becomes exported_NAME.
+OF_TARGETS = {"container", "endpoint", "instance", "job", "namespace", "pod"}
 
 
 def check_monitors(things):

@@ -163,6 +163,18 @@ def exported(role):
     return names
 
 
+def labels_exported():
+    """The labels of our metrics, by their sources (and, of the coordinator's, fields of its log)."""
+    names = {"role", "model_name", "le"}  # role and model: those of a whole program
+    for path in (path for folder in {one for some in SOURCES.values() for one in some} for path in (ROOT / folder).rglob("*metrics.*")):
+        if path.suffix == ".cc":
+            names.update(re.findall(r'\{"([a-z_]+)", ', path.read_text()))
+        elif path.suffix == ".py":
+            lists = re.findall(r'\[("[a-z_]+"(?:, "[a-z_]+")*)\]', path.read_text())
+            names.update(name for one in lists for name in re.findall(r"[a-z_]+", one))
+    return names
+
+
 def check_scalers(things):
     scalers = of_kind(things, "HorizontalPodAutoscaler")
     for scaler in scalers:

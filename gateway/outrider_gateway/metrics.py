@@ -14,7 +14,8 @@ _TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter("outrider_gateway_requests", "Requests answered.", ["endpoint", "status"],
+        # Not `endpoint`: Prometheus' operator gives that to whatever it scrapes, the name of its port.
+        self.requests = Counter("outrider_gateway_requests", "Requests answered.", ["route", "status"],
                                 registry=self.registry)
         self.running = Gauge("outrider_gateway_requests_running", "Requests being served.", registry=self.registry)
         self.time_to_first_token = Histogram("outrider_gateway_time_to_first_token_seconds",
@@ -24,7 +25,7 @@ class Metrics:
                                                "Time between tokens of a choice after its first message, on average.",
                                                buckets=_TOKEN_SECONDS, registry=self.registry)
         self.request_seconds = Histogram("outrider_gateway_request_seconds",
-                                         "From the request's arrival to the end of its answer.", ["endpoint"],
+                                         "From the request's arrival to the end of its answer.", ["route"],
                                          buckets=_REQUEST_SECONDS, registry=self.registry)
         self.tokens = Counter("outrider_gateway_generated_tokens", "Tokens sent to readers.",
                               registry=self.registry)
@@ -37,8 +38,8 @@ class Metrics:
                                       registry=self.registry)
         for status in _FAILURES:
             self.streams_failed.labels(status)
-            for endpoint in ("/v1/completions", "/v1/chat/completions"):
-                self.requests.labels(endpoint, status)
+            for route in ("/v1/completions", "/v1/chat/completions"):
+                self.requests.labels(route, status)
         self.resumes = Counter("outrider_gateway_resumes", "Streams that went on at another coordinator.",
                                registry=self.registry)
         self.readers_dropped = Counter("outrider_gateway_readers_dropped",

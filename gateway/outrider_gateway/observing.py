@@ -74,7 +74,7 @@ class Observed:
                     # A connection that is kept brings its next request to a gateway that will not serve it.
                     headers.append((b"connection", b"close"))
                 message = {**message, "headers": headers}
-                METRICS.requests.labels(_endpoint(scope), str(status)).inc()
+                METRICS.requests.labels(_route(scope), str(status)).inc()
             await send(message)
 
         try:
@@ -89,17 +89,17 @@ class Observed:
 
 def _note_end(scope: Scope, observation: Observation, status: int | None) -> None:
     seconds = time.monotonic() - observation.arrived
-    METRICS.request_seconds.labels(_endpoint(scope)).observe(seconds)
+    METRICS.request_seconds.labels(_route(scope)).observe(seconds)
     METRICS.prompt_tokens.inc(observation.prompt_tokens)
     if scope["path"] in _UNLOGGED:
         return
     error = "" if observation.error is None else f" error={observation.error.status}"
     log.info("%s %s status=%s%s key=%s prompt_tokens=%d completion_tokens=%d seconds=%.3f request_id=%s",
-             scope["method"], _endpoint(scope), status or "-", error, observation.key, observation.prompt_tokens,
+             scope["method"], _route(scope), status or "-", error, observation.key, observation.prompt_tokens,
              observation.completion_tokens, seconds, observation.request_id)
 
 
-def _endpoint(scope: Scope) -> str:
+def _route(scope: Scope) -> str:
     # The path itself may be anything, and as long.
     return str(getattr(scope.get("route"), "path", "other"))
 

@@ -232,11 +232,10 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         page = prometheus_client.generate_latest(Metrics().registry).decode()
         for status in ("500", "502", "503", "504"):
             self.assertIn(f'outrider_gateway_streams_failed_total{{status="{status}"}} 0.0\n', page)
-            for endpoint in ("/v1/completions", "/v1/chat/completions"):
-                self.assertIn(
-                    f'outrider_gateway_requests_total{{endpoint="{endpoint}",status="{status}"}} 0.0\n', page)
+            for route in ("/v1/completions", "/v1/chat/completions"):
+                self.assertIn(f'outrider_gateway_requests_total{{route="{route}",status="{status}"}} 0.0\n', page)
 
-    async def test_requests_are_counted_by_endpoint_and_status(self):
+    async def test_requests_are_counted_by_route_and_status(self):
         counter = METRICS.requests.labels("/v1/completions", "200")
         before = counter._value.get()
         status, _, body = await self.ask(self.over(Stub(word())), self.request())
