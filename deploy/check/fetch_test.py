@@ -4,6 +4,7 @@
 import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -17,8 +18,12 @@ class FetchTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        for name in ("files", "models", "source"):
+        for name in ("files", "models", "source", "bin"):
             (self.root / name).mkdir()
+        # The one of the Job's image, busybox's, refuses lines that are no sums.
+        strict = self.root / "bin/sha256sum"
+        strict.write_text(f'#!/bin/sh\nexec {shutil.which("sha256sum")} --strict "$@"\n')
+        strict.chmod(0o755)
         for name, data in FILES.items():
             path = self.root / "source" / name
             path.parent.mkdir(exist_ok=True)
@@ -31,7 +36,8 @@ class FetchTest(unittest.TestCase):
         (self.root / "files/big-1.sha256").write_text("".join(lines))
 
     def fetch(self, command='cp "$SOURCE/$FILE" "$FILE"'):
-        environment = {**os.environ, "FILES": str(self.root / "files"), "MODELS": str(self.root / "models")}
+        environment = {**os.environ, "FILES": str(self.root / "files"), "MODELS": str(self.root / "models"),
+                       "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
         environment.update({"FETCH": command} if command else {})
         return subprocess.run(["sh", SCRIPT], env=environment, capture_output=True, text=True)
 
@@ -86,6 +92,16 @@ class FetchTest(unittest.TestCase):
             path.write_text(path.read_text().rstrip("\n"))
         run = self.fetch()
         self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.model(), FILES)
+
+    def test_lines_without_words_count_for_nothing(self):
+        for name in ("models", "big-1.sha256"):
+            path = self.root / "files" / name
+            path.write_text("\n" + path.read_text().replace("\n", "\n \t\n\n"))
+        for words in ("big-1 is complete", "big-1 is there, and whole"):
+            run = self.fetch()
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            self.assertIn(words, run.stdout)
         self.assertEqual(self.model(), FILES)
 
     def test_a_file_that_changed_before_the_last_one_came_is_told_of(self):

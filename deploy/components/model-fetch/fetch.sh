@@ -19,26 +19,32 @@ fetch_file() { # once more only where it is not whole
   echo "$1  $FILE" | sha256sum -c >/dev/null || { echo "fetch: $FILE of $SOURCE has another checksum" >&2 && rm "$FILE" && exit 1; }
 }
 
+is_whole() { # the model in this folder, by its sums; lines without words are none
+  grep '[^[:space:]]' "$1" | sha256sum -c >/dev/null
+}
+
 fetch_model() {
   name=$1 SOURCE=$2 sums="$files/$1.sha256"
   if [ -d "$models/$name" ]; then
-    cd "$models/$name" && sha256sum -c "$sums" >/dev/null
+    cd "$models/$name"
+    is_whole "$sums"
     echo "$name is there, and whole"
     return
   fi
   mkdir -p "$models/.$name.part" # stays where this fails: the next try goes on
   cd "$models/.$name.part"
   while read -r sum FILE || [ -n "$sum" ]; do # the last line may have no end
+    [ -n "$sum" ] || continue
     case "/$FILE/" in
       */../* | //*) echo "fetch: \"$FILE\" is no path inside a model" >&2 && exit 1 ;;
     esac
     fetch_file "$sum"
   done <"$sums"
-  sha256sum -c "$sums" >/dev/null # all of them, and now
+  is_whole "$sums" # all of its files, and now
   cd "$models" && mv ".$name.part" "$name"
   echo "$name is complete"
 }
 
 while read -r name source || [ -n "$name" ]; do
-  fetch_model "$name" "$source"
+  [ -z "$name" ] || fetch_model "$name" "$source"
 done <"$files/models"
