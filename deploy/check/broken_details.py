@@ -23,6 +23,10 @@ def rule(o):
     return o.get("PrometheusRule", "outrider")["spec"]["groups"][0]["rules"][0]
 
 
+def dashboard(o):
+    return o.get("ConfigMap", "outrider-dashboard")["data"]
+
+
 def service(o, name="verifier"):
     return o.get("Service", f"outrider-{name}")
 
@@ -104,7 +108,7 @@ DETAILS = [
      ["lets --coordinator outrider-coordinators:7000 leave"]),
     ("pods that may call all addresses", LOCAL, lambda o: o.policy("coordinator")["egress"].append(
         {"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}), ["out to everywhere"]),
-    ("no scrapes", LOCAL, lambda o: remove(o, "NetworkPolicy", "outrider-metrics"), ["lets anyone scrape"]),
+    ("no scrapes", POOLS, lambda o: remove(o, "NetworkPolicy", "outrider-metrics"), ["lets anyone scrape"]),
     # Probes
     ("a probe of nothing that is served", LOCAL, lambda o: o.container().update(readinessProbe={"tcpSocket": {"port": 7002}}),
      ["asks neither the gRPC server nor HTTP"]),
@@ -129,6 +133,8 @@ DETAILS = [
     ("a scrape that outlasts its interval", POOLS, lambda o: o.endpoint().update(scrapeTimeout="30s"), ["scrapeTimeout 30s is longer"]),
     ("rules of another version", POOLS, lambda o: o.get("PrometheusRule", "outrider").update(apiVersion="monitoring.coreos.com/v1beta1"),
      ["PrometheusRule/outrider: the operator reads"]),
+    ("a dashboard that takes another team's place", POOLS, lambda o: dashboard(o).update({"dashboard.json": dashboard(o).pop("outrider.json")}),
+     ["ConfigMap/outrider-dashboard: dashboard.json: Grafana's sidecar"]),
     ("a rule without an expression", POOLS, lambda o: rule(o).pop("expr"), ["a rule without alert, record or expr"]),
     ("a rule's field that there is not", POOLS, lambda o: rule(o).update(expression="1"), ["groups.0.rules.0", "'expression' was unexpected"]),
     ("a rule's time that is none", POOLS, lambda o: rule(o).update({"for": "2 min"}), ["2 min is no duration"]),

@@ -141,6 +141,19 @@ class SecretsTest(unittest.TestCase):
         self.assertLessEqual({one["issuerRef"]["name"] for one in certificates.values()}, issuers)
 
 
+class MonitoringTest(unittest.TestCase):
+    """The two examples that say what becomes of monitoring."""
+
+    def things_of_monitoring(self, example):
+        return {name for name in map(manifests.name_of, manifests.render(EXAMPLES / example))
+                if re.search("monitor|metrics|prometheus|dashboard", name, re.IGNORECASE)}
+
+    def test_without_monitoring_nothing_of_it_is_left(self):
+        all_of_it = {"PodMonitor/outrider", "PrometheusRule/outrider", "NetworkPolicy/outrider-metrics", "ConfigMap/outrider-dashboard"}
+        self.assertEqual(self.things_of_monitoring("monitoring-elsewhere"), all_of_it)
+        self.assertEqual(self.things_of_monitoring("without-monitoring"), set())
+
+
 class ExamplesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

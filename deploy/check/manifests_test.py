@@ -234,7 +234,7 @@ class BrokenManifestTest(unittest.TestCase):
     def test_a_policy_without_names_or_scrapes(self):
         for name, words in (("outrider-dns", "no NetworkPolicy lets it ask for names"),
                             ("outrider-metrics", "no NetworkPolicy lets anyone scrape")):
-            self.setUp()
+            self.things = copy.deepcopy(self.good["split-pools"])
             self.things.remove(self.thing("NetworkPolicy", name))
             self.assert_caught(words)
 

@@ -23,6 +23,10 @@ def check_monitors(things):
     for rule in of_kind(things, "PrometheusRule"):
         for problem in check_rules(rule):
             yield f"{name_of(rule)}: {problem}"
+    for config in of_kind(things, "ConfigMap"):
+        for file in config["data"] if "grafana_dashboard" in config["metadata"].get("labels", {}) else []:
+            if not file.startswith("outrider"):
+                yield f"{name_of(config)}: {file}: Grafana's sidecar puts all teams' dashboards into one folder, by such names"
 
 
 def seconds_of(text):

@@ -36,7 +36,8 @@ def check_policies(things):
             yield f"{name_of(pod)}: no NetworkPolicy denies what is not allowed"
         if not any_rule(policies, pod, "Egress", lambda rule: lets_port(rule, 53, None, "UDP")):
             yield f"{name_of(pod)}: no NetworkPolicy lets it ask for names (port 53)"
-        if (port := port_named(pod, "metrics")) and not any_rule(
+        is_scraped = any(matches(one["spec"].get("selector", {}), labels_of(pod)) for one in of_kind(things, "PodMonitor"))
+        if is_scraped and (port := port_named(pod, "metrics")) and not any_rule(
                 policies, pod, "Ingress", lambda rule, pod=pod, port=port: lets_port(rule, port, pod)):
             yield f"{name_of(pod)}: no NetworkPolicy lets anyone scrape its port metrics"
     yield from check_connections(things, policies, pods)
