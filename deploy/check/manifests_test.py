@@ -94,6 +94,17 @@ class OverlayTest(unittest.TestCase):
                 deployment = broken.Objects.find(things, "Deployment", f"outrider-{role}")
                 self.assertGreaterEqual(scheduling.least_pods(deployment, things), 2, f"{overlay}: {role}")
 
+    def test_overlays_for_one_machine_fit_the_node_that_the_readme_names(self):
+        readme = (manifests.DEPLOY / "README.md").read_text()
+        for folder, overlay, rolls in (("overlays/local-cpu", "local-cpu", True), ("overlays/load-test", "load-test", True),
+                                       ("check/load-test-of-services", "load-test", False)):
+            cores, gigabytes = re.search(rf"\| `{overlay}` \|.*a node of (\d) CPUs and (\d) GB", readme).groups()
+            things = meaning.workloads(manifests.render(manifests.DEPLOY / folder))
+            wanted = {name: sum(scheduling.requested(one, name, rolls) for one in things) for name in ("cpu", "memory")}
+            # Kubernetes' own pods ask for 0.95 and 290Mi of a node by kind, for less by minikube; 1 GiB is for what asks for nothing.
+            self.assertLessEqual(wanted["cpu"] + 0.95, int(cores), folder)
+            self.assertLessEqual(wanted["memory"] + 290 * 2 ** 20 + 2 ** 30, int(gigabytes) * 1e9, folder)
+
     def test_drafts_are_made_ahead_where_drafters_have_gpus_of_their_own(self):
         for overlay in manifests.OVERLAYS:
             things = manifests.render(manifests.DEPLOY / "overlays" / overlay)

@@ -2,6 +2,7 @@
 """Whether pods find a place: GPUs, node labels, volumes, and pods that come and go in a roll-out or a drain."""
 import re
 
+import quantities
 from manifests import name_of
 from meaning import (address_flags, arguments, containers_of, flag, labels_of, matches, of_kind, pod_of,
                      seconds_of_pre_stop, workloads)
@@ -140,6 +141,17 @@ def pods_in(value, total, rounded_up):
         return value
     share = total * int(value.rstrip("%"))
     return -(-share // 100) if rounded_up else share // 100
+
+
+def requested(thing, name, rolls):
+    """What its pods ask a node for; while it rolls, those that come beside the others too."""
+    def of(containers):
+        return [quantities.value_of(one.get("resources", {}).get("requests", {}).get(name, 0)) for one in containers]
+    pod = pod_of(thing)
+    each = max([sum(of(pod["containers"])), *of(pod.get("initContainers", []))])  # init containers run before, one by one
+    total = thing["spec"].get("replicas", 1)
+    surge = thing["spec"].get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0) if rolls else 0
+    return each * (total + pods_in(surge, total, rounded_up=True))
 
 
 def check_rollout(thing, things):
