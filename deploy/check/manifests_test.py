@@ -439,6 +439,23 @@ class ObservabilityTest(unittest.TestCase):
         headings = re.findall(r"^## (\w+)$", (manifests.DEPLOY / "RUNBOOKS.md").read_text(), re.MULTILINE)
         self.assertEqual(headings, [rule["alert"] for rule in self.rules("alerts.yaml")])
 
+    def test_what_runbooks_quote_is_what_programs_say(self):
+        said = set()
+        for folder in ("client", "coordinator", "core", "drafter", "gateway/outrider_gateway", "verifier"):
+            for path in [*(meaning.ROOT / folder).rglob("*.cc"), *(meaning.ROOT / folder).rglob("*.h"),
+                         *(meaning.ROOT / folder).rglob("*.py")]:
+                literals = re.findall(r'(?:f?"(?:[^"\\\n]|\\.)*"\s*)+', "" if path.stem.endswith("_test") else path.read_text())
+                said.update(re.sub(r'"\s*f?"', "", one) for one in literals)
+        text = re.sub("^```.*?^```", "", (manifests.DEPLOY / "RUNBOOKS.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+        quotes = [" ".join(quote.split()) for quote in re.findall("`([^`]+)`", text)]
+        quotes = [quote for quote in quotes if " " in quote and not re.match("cmctl|kubectl|outrider|sum by|--", quote)]
+        self.assertGreater(len(quotes), 10)
+        for quote in quotes:
+            # Between them are numbers (N, M), a status, or what differs (...).
+            for part in re.split(r"\b[A-Z]\b|: |\.\.\.", quote):
+                if re.search("[a-z]", part):
+                    self.assertTrue(any(part in one for one in said), f"no program says {part!r} of {quote!r}")
+
     def test_the_dashboard_has_the_rows_that_the_readme_promises(self):
         dashboard = json.loads((self.FOLDER / "dashboard.json").read_text())
         rows = [panel["title"] for panel in dashboard["panels"] if panel["type"] == "row"]
