@@ -57,6 +57,11 @@ struct AheadCounts {
 struct LinkCounts {
   int64_t num_bytes = 0;  // of protobuf, both directions
   int num_messages = 0;   // requests and replies
+
+  void Add(const LinkCounts& other) {
+    num_bytes += other.num_bytes;
+    num_messages += other.num_messages;
+  }
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
@@ -69,6 +74,15 @@ struct Counts {
   AheadCounts ahead = {};
   LinkCounts drafter = {};
   LinkCounts verifier = {};
+
+  void Add(const Counts& other) {
+    num_rounds += other.num_rounds;
+    num_drafted += other.num_drafted;
+    num_accepted += other.num_accepted;
+    ahead.Add(other.ahead);
+    drafter.Add(other.drafter);
+    verifier.Add(other.verifier);
+  }
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 

@@ -123,9 +123,11 @@ Measurement Measure(const Point& point, const LoadResult& result) {
     in_flight_ms += Ms(request.duration);
     request_ms.push_back(Ms(request.duration));
     first_token_ms.push_back(Ms(report.first_token_time));
-    if (report.tokens.size() > 1) {
+    const int num_later =
+        static_cast<int>(report.tokens.size()) - report.num_first_tokens;
+    if (num_later > 0) {
       token_ms.push_back(Ms(report.last_token_time - report.first_token_time) /
-                         static_cast<double>(report.tokens.size() - 1));
+                         num_later);
     }
     AddRounds(report, sums, measured);
   }
@@ -159,7 +161,7 @@ Measurement Measure(const Point& point, const LoadResult& result) {
 }
 
 double Measurement::asked_ahead() const {
-  return Ratio(counts.ahead.num_asked(), counts.num_rounds);
+  return Ratio(counts.ahead.num_asked(), num_rounds);
 }
 
 double Measurement::speedup() const {

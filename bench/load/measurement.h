@@ -63,7 +63,8 @@ struct Measurement {
   double wall_seconds = 0;
   double mean_in_flight = 0;   // of these requests, at the same time
   Spread first_token_ms = {};  // from when the request was due
-  Spread token_ms = {};        // (end - first token) / (tokens - 1)
+  // (end - first token) / tokens that came after those of the first message.
+  Spread token_ms = {};
   Spread request_ms = {};
   double tokens_per_second = 0;  // in all
   double tokens_per_second_per_user = 0;
@@ -88,8 +89,8 @@ struct Measurement {
   double plain_token_ms = 0;          // inside the verifier, no network
   double plain_network_token_ms = 0;  // K = 0 through the same network; 0: none
 
-  // Share of the rounds whose drafts were asked for ahead, and of those that
-  // drafted in turn, of the rounds that draft.
+  // Shares of the rounds that `split` is of: those whose drafts were asked for
+  // ahead, and those that drafted in turn.
   double asked_ahead() const;
   double in_turn() const {
     return 1 - asked_ahead() * counts.ahead.hit_share();

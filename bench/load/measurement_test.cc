@@ -35,6 +35,7 @@ RequestResult Request(const std::vector<int>& accepted) {
   client::GenerationReport& report = request.report;
   report.rounds.push_back(Round(0, 0));
   report.tokens = {1};
+  report.num_first_tokens = 1;
   for (const int num_accepted : accepted) {
     report.rounds.push_back(Round(2, num_accepted));
     report.tokens.resize(report.tokens.size() + num_accepted + 1);
@@ -70,6 +71,36 @@ TEST(MeasureTest, TimePerTokenLeavesTheFirstTokenOut) {
   EXPECT_EQ(measured.num_tokens, 10);
   EXPECT_THAT(measured.tokens_per_second, DoubleNear(10 / 0.24, 1e-9));
   EXPECT_THAT(measured.mean_in_flight, DoubleNear(1, 1e-9));
+}
+
+// Drafts that are looked up in the prompt may come with the first token.
+TEST(MeasureTest, TimePerTokenLeavesAllOutThatCameWithTheFirstToken) {
+  LoadResult result = {.wall_time = milliseconds(240)};
+  result.requests = {Request({2, 0}), Request({1, 1})};
+  for (RequestResult& request : result.requests) {
+    request.report.tokens.insert(request.report.tokens.begin(), {8, 9});
+    request.report.num_first_tokens = 3;
+  }
+  // All of its tokens came at once: it has no time per token.
+  result.requests.push_back(Request({}));
+  result.requests.back().report.tokens = {1, 2};
+  result.requests.back().report.num_first_tokens = 2;
+  const Measurement measured = Measure({}, result);
+  EXPECT_EQ(measured.token_ms.p50, 15);
+  EXPECT_EQ(measured.token_ms.mean, 15);
+}
+
+// Shares of the rounds that the split is of: a first round waits for nothing.
+TEST(MeasureTest, RoundsAskedAheadAreAShareOfThoseAfterTheFirst) {
+  RequestResult request = Request({2, 0, 1, 2});
+  for (int i = 1; i <= 4; ++i) {
+    request.report.rounds[i].ahead.outcome = AheadStats::Outcome::kHit;
+  }
+  LoadResult result = {.wall_time = milliseconds(100)};
+  result.requests = {request};
+  const Measurement measured = Measure({}, result);
+  EXPECT_EQ(measured.asked_ahead(), 1);
+  EXPECT_EQ(measured.in_turn(), 0);
 }
 
 TEST(MeasureTest, AcceptanceCountsOfferedDraftsByPosition) {

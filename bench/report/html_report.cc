@@ -273,7 +273,8 @@ std::string Table(const Report& report) {
   std::string html =
       "<h2>All cells</h2>\n<p class=\"note\">Times in ms. The best K of each "
       "row of the heat map is marked. Time per token is (end - first token) / "
-      "(tokens - 1) of each request. Acceptance: accepted / offered drafts at "
+      "tokens that came after the first message, of each request. Acceptance: "
+      "accepted / offered drafts at "
       "positions 1, 2, ... Hits: rounds whose drafts were made ahead, of those "
       "for which they were asked for. Per token: drafter + verifier.</p>\n<div "
       "class=\"wide\"><table>\n<tr>"

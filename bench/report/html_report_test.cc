@@ -60,23 +60,46 @@ TEST(ReportTest, TheFormulaIsExactWhereNothingIsNoisy) {
   EXPECT_NEAR(*report.median_prediction_error, 0, 1e-9);
 }
 
+// Half of the rounds hit and the others draft in turn; all wait for 3 ms.
+Measurement IdealAhead(double rtt_ms, int repeat = 0) {
+  Measurement m = Ideal(rtt_ms, 4, repeat);
+  m.point.cell.schedule = Schedule::kPredraft;
+  m.counts = {.num_rounds = 22,  // first ones of two requests included
+              .num_drafted = 80,
+              .num_accepted = 40,
+              .ahead = {.num_hits = 10, .num_misses = 10},
+              .drafter = {.num_bytes = 100, .num_messages = 4},
+              .verifier = {.num_bytes = 200, .num_messages = 8}};
+  m.split.draft_ms = 2;
+  m.split.drafter_network_ms = 0.5 * (rtt_ms + 3);
+  m.split.wait_ms = 0.5 * 3;
+  m.token_ms.mean = m.split.round_ms() / m.tokens_per_round;
+  return m;
+}
+
 // What drafts made ahead were waited for at the lowest round trip is there once
 // in the prediction, in rounds that hit and in others.
 TEST(ReportTest, TheFormulaIsExactWhereDraftsMadeAheadComeLate) {
-  const auto ahead = [](double rtt_ms) {
-    Measurement m = Ideal(rtt_ms, 4);
-    m.point.cell.schedule = Schedule::kPredraft;
-    m.counts = {.num_rounds = 20, .ahead = {.num_hits = 10, .num_misses = 10}};
-    // Half of the rounds draft in turn, and all wait for 3 ms.
-    m.split.draft_ms = 2;
-    m.split.drafter_network_ms = 0.5 * (rtt_ms + 3);
-    m.split.wait_ms = 0.5 * 3;
-    m.token_ms.mean = m.split.round_ms() / m.tokens_per_round;
-    return m;
-  };
-  const Report report = MakeReport({}, {ahead(0), ahead(5), ahead(20)});
+  const Report report =
+      MakeReport({}, {IdealAhead(0), IdealAhead(5), IdealAhead(20)});
   for (const CellReport& cell : report.cells) {
     EXPECT_NEAR(cell.prediction_error(), 0, 1e-9);
+  }
+}
+
+TEST(ReportTest, RepeatsOfDraftsMadeAheadArePredictedAsOneOfThemIs) {
+  const Report report = MakeReport(
+      {}, {IdealAhead(0), IdealAhead(20), IdealAhead(0, 1), IdealAhead(20, 1)});
+  for (const CellReport& cell : report.cells) {
+    EXPECT_NEAR(cell.prediction_error(), 0, 1e-9);
+    EXPECT_EQ(cell.measured.in_turn(), 0.5);
+    EXPECT_EQ(cell.measured.counts,
+              (Counts{.num_rounds = 44,
+                      .num_drafted = 160,
+                      .num_accepted = 80,
+                      .ahead = {.num_hits = 20, .num_misses = 20},
+                      .drafter = {.num_bytes = 200, .num_messages = 8},
+                      .verifier = {.num_bytes = 400, .num_messages = 16}}));
   }
 }
 

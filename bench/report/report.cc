@@ -46,7 +46,7 @@ Measurement Combine(const Repeats& repeats) {
     if (all.first_failure.empty()) all.first_failure = it->first_failure;
     all.num_tokens += it->num_tokens;
     all.num_rounds += it->num_rounds;
-    all.counts.ahead.Add(it->counts.ahead);
+    all.counts.Add(it->counts);
     all.num_draft_failures += it->num_draft_failures;
     all.num_misses += it->num_misses;
     all.wall_seconds += it->wall_seconds;
