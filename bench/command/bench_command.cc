@@ -98,9 +98,8 @@ absl::StatusOr<bool> MeasureAll(const BenchOptions& options,
   for (const Point& point : points) {
     if (cancellation.cancelled()) break;
     progress.Begin(point);
-    const Measurement* const plain =
-        point.cell.k == 0 ? nullptr : results.FindPlain(point);
-    absl::StatusOr<Measurement> measured = run->MeasurePoint(point, plain);
+    absl::StatusOr<Measurement> measured =
+        run->MeasurePoint(point, results.BaselinesOf(point));
     if (cancellation.cancelled()) break;
     if (absl::IsFailedPrecondition(measured.status())) {
       progress.Skip(point, std::string(measured.status().message()));

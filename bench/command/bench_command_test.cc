@@ -399,6 +399,31 @@ TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {
   EXPECT_THAT(err_.str(), HasSubstr("--fail-under"));
 }
 
+TEST_F(BenchCommandTest, ACrowdAtADeploymentIsComparedWithOneUserIfItHasOne) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  const auto sweep = [&](const std::string& users) {
+    fs::remove_all(folder_ / "out");
+    EXPECT_EQ(Run({"--coordinator", service.address(), "--rtt", "0", "-k", "0",
+                   "--seconds", "0.05", "--concurrency", users},
+                  /*is_sweep=*/true),
+              client::kExitOk)
+        << err_.str();
+  };
+  sweep("2,1");
+  EXPECT_THAT(File("results.jsonl"),
+              Not(HasSubstr("\"speedup_over_plain_in_verifier\":null")));
+  sweep("2");
+  EXPECT_THAT(File("results.jsonl"),
+              AllOf(HasSubstr("\"speedup_over_plain_in_verifier\":null"),
+                    HasSubstr("\"speedup_over_k0_same_network\":1.0")));
+  EXPECT_THAT(File("report.md"), HasSubstr("| 0 ms | **(1.00)** |"));
+  EXPECT_THAT(File("report.md"), HasSubstr("| 2 users | 0 |  | 1.00 |"));
+  EXPECT_THAT(err_.str(), HasSubstr("repeat 1: 1.00x K = 0, "));
+  EXPECT_THAT(UsageError({"--coordinator", service.address(), "--rtt", "0",
+                          "--concurrency", "2", "--fail-under", "1"}),
+              HasSubstr("--fail-under"));
+}
+
 TEST_F(BenchCommandTest, AnOpenLoopSendsByItself) {
   const ScriptedGenerationService service(client::TwoRounds());
   ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",

@@ -73,6 +73,18 @@ absl::Status CheckTogether(const BenchFlags& flags) {
   return absl::OkStatus();
 }
 
+// A running verifier says what plain decoding takes only where one user has it.
+absl::Status CheckHasSpeedup(const BenchFlags& flags, const Grid& grid) {
+  const bool has_one_user = std::find(grid.loads.begin(), grid.loads.end(),
+                                      Load{}) != grid.loads.end();
+  if (!flags.coordinator || !flags.fail_under || has_one_user) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "--fail-under is over plain decoding in the verifier, which with "
+      "--coordinator is measured by one user: add 1 to --concurrency");
+}
+
 absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
   Grid grid = {.num_repeats = flags.num_repeats};
   OUTRIDER_ASSIGN_OR_RETURN(grid.rtts_ms,
@@ -329,6 +341,7 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
   BenchOptions options = {.flags = flags};
   options.trio.programs = programs;
   OUTRIDER_ASSIGN_OR_RETURN(options.grid, ToGrid(flags, is_sweep));
+  OUTRIDER_RETURN_IF_ERROR(CheckHasSpeedup(flags, options.grid));
   if (!flags.coordinator) {
     OUTRIDER_ASSIGN_OR_RETURN(options.trio,
                               ToTrio(flags, options.grid, programs));

@@ -114,7 +114,7 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
 }
 
 absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
-                                                   const Measurement* plain) {
+                                                   const Baselines& baselines) {
   OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
   // All K of a row use the same prompts, another repeat others.
@@ -126,13 +126,12 @@ absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
   if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
   Measurement measured = Measure(point, result);
   measured.origin = DescribeOrigin(options_.configuration.is_simulated);
-  AddBaselines(plain, measured);
+  AddBaselines(baselines, measured);
   return measured;
 }
 
-void BenchRun::AddBaselines(const Measurement* plain,
+void BenchRun::AddBaselines(const Baselines& baselines,
                             Measurement& measured) const {
-  if (plain == nullptr) plain = &measured;  // K = 0 itself
   if (trio_ != nullptr) {
     measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
@@ -143,11 +142,9 @@ void BenchRun::AddBaselines(const Measurement* plain,
     const int k = measured.point.cell.k;
     if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_.rows_ms, k + 1);
   } else {
-    // What the verifier itself says that a pass over one row took.
-    measured.plain_token_ms =
-        plain->split.verify_ms / plain->passes_per_round();
+    NotePlainVerifier(baselines, measured);
   }
-  measured.plain_network_token_ms = plain->token_ms.mean;
+  NotePlainNetwork(baselines, measured);
 }
 
 }  // namespace outrider::bench

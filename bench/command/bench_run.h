@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/command/bench_options.h"
 #include "bench/command/progress.h"
+#include "bench/load/baselines.h"
 #include "client/generation_client.h"
 
 namespace outrider::bench {
@@ -24,10 +25,9 @@ class BenchRun {
   static absl::StatusOr<std::unique_ptr<BenchRun>> Start(
       const BenchOptions& options, Cancellation& cancellation);
 
-  // `plain` is K = 0 of the same row and repeat, where that was measured.
   // FAILED_PRECONDITION: the network could not be emulated this time.
   absl::StatusOr<Measurement> MeasurePoint(const Point& point,
-                                           const Measurement* plain);
+                                           const Baselines& baselines);
 
  private:
   BenchRun(const BenchOptions& options, Cancellation& cancellation)
@@ -37,7 +37,7 @@ class BenchRun {
   absl::Status Connect(const Point& point);
   absl::Status MeasureInside(const Point& point);
   LoadOptions ToLoad(const Point& point) const;
-  void AddBaselines(const Measurement* plain, Measurement& measured) const;
+  void AddBaselines(const Baselines& baselines, Measurement& measured) const;
 
   const BenchOptions& options_;
   Cancellation& cancellation_;

@@ -63,16 +63,22 @@ void Progress::Print(const std::string& line) {
 }
 
 void Progress::End(const Measurement& measurement) {
+  const double speedup = measurement.speedup();
+  const double network_speedup = measurement.network_speedup();
   const char* const code = measurement.num_failures > 0 ? "\x1b[31m"
-                           : measurement.speedup() >= 1 ? "\x1b[32m"
+                           : speedup >= 1               ? "\x1b[32m"
                                                         : "\x1b[33m";
-  std::string line = absl::StrFormat(
-      "%s: %s%.2fx plain in verifier%s, %.2fx K = 0, %.2f ms/token, %.2f "
-      "tokens/round, %d requests",
-      Name(measurement.point), Color(code), measurement.speedup(),
-      Color("\x1b[0m"), measurement.network_speedup(),
-      measurement.token_ms.mean, measurement.tokens_per_round,
-      measurement.num_requests);
+  std::string line = absl::StrCat(Name(measurement.point), ": ");
+  if (speedup > 0) {
+    absl::StrAppendFormat(&line, "%s%.2fx plain in verifier%s, ", Color(code),
+                          speedup, Color("\x1b[0m"));
+  }
+  if (network_speedup > 0) {
+    absl::StrAppendFormat(&line, "%.2fx K = 0, ", network_speedup);
+  }
+  absl::StrAppendFormat(&line, "%.2f ms/token, %.2f tokens/round, %d requests",
+                        measurement.token_ms.mean, measurement.tokens_per_round,
+                        measurement.num_requests);
   if (const AheadCounts& ahead = measurement.counts.ahead;
       ahead.num_asked() > 0) {
     absl::StrAppendFormat(

@@ -85,9 +85,11 @@ struct Measurement {
   std::optional<double> drafter_rtt_ms = {};
   // What the nodes measure in their own processes; 0 where none was asked.
   double model_draft_step_ms = 0;
-  double model_verify_ms = 0;         // a pass of K + 1 rows
-  double plain_token_ms = 0;          // inside the verifier, no network
-  double plain_network_token_ms = 0;  // K = 0 through the same network; 0: none
+  double model_verify_ms = 0;  // a pass of K + 1 rows
+  double plain_token_ms = 0;   // inside the verifier, no network
+  // K = 0 through the same network with the same load; 0: none.
+  double plain_network_token_ms = 0;
+  double plain_network_tokens_per_second = 0;
 
   // Shares of the rounds that `split` is of: those whose drafts were asked for
   // ahead, and those that drafted in turn.
@@ -100,11 +102,12 @@ struct Measurement {
   double passes_per_round() const {
     return point.cell.k == 0 && tokens_per_round > 0 ? tokens_per_round : 1;
   }
-  // How much faster than plain decoding inside the verifier: tokens of all
-  // users while they decode, over what the verifier alone gives one. 0 where
-  // nothing came.
+  // How much faster than plain decoding inside the verifier, which has one
+  // user: a crowd's tokens a second, waits for first tokens included; else the
+  // time per token, as in an open loop arrivals set the tokens a second. 0:
+  // none, as nothing came or there is nothing to compare with.
   double speedup() const;
-  // The same against K = 0 through this network with this load; 0 without it.
+  // The same over K = 0 through this network with this load.
   double network_speedup() const;
 };
 Measurement Measure(const Point& point, const LoadResult& result);

@@ -171,15 +171,40 @@ TEST(MeasureTest, AFailedRequestIsAFailureAndNothingElse) {
   EXPECT_THAT(measured.mean_in_flight, DoubleNear(0.5, 1e-9));
 }
 
-TEST(MeasurementTest, RatiosCountAllUsersButThoseOfOneNetworkCompareUsers) {
+TEST(MeasurementTest, OneUsersTimePerTokenIsCompared) {
   Measurement measured;
   EXPECT_EQ(measured.speedup(), 0);
+  EXPECT_EQ(measured.network_speedup(), 0);
   measured.token_ms.mean = 10;
-  measured.mean_in_flight = 4;
-  measured.plain_token_ms = 5;
+  measured.mean_in_flight = 1;
+  measured.tokens_per_second = 90;  // it has waited for the first one
+  measured.plain_token_ms = 20;
   measured.plain_network_token_ms = 30;
+  measured.plain_network_tokens_per_second = 32;
   EXPECT_EQ(measured.speedup(), 2);
   EXPECT_EQ(measured.network_speedup(), 3);
+  // An open loop is compared alike, however many are in it by chance.
+  measured.point.cell.load = {.concurrency = 0, .rate = 5};
+  measured.mean_in_flight = 0.1;
+  EXPECT_EQ(measured.speedup(), 2);
+  EXPECT_EQ(measured.network_speedup(), 3);
+}
+
+// Whoever waits for a first token gets none: a K that makes users wait longer
+// in line, and then decodes faster beside fewer others, has gained nothing.
+TEST(MeasurementTest, ACrowdsTokensASecondAreCompared) {
+  Measurement measured;
+  measured.point.cell.load = {.concurrency = 64};
+  EXPECT_EQ(measured.speedup(), 0);
+  EXPECT_EQ(measured.network_speedup(), 0);
+  measured.token_ms.mean = 150;
+  measured.mean_in_flight = 64;
+  measured.tokens_per_second = 300;
+  measured.plain_token_ms = 25;
+  measured.plain_network_token_ms = 165;
+  measured.plain_network_tokens_per_second = 400;
+  EXPECT_EQ(measured.speedup(), 7.5);
+  EXPECT_EQ(measured.network_speedup(), 0.75);
 }
 
 }  // namespace

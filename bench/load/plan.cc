@@ -119,10 +119,13 @@ int Grid::LargestK() const {
 std::vector<Point> PlanPoints(const Grid& grid) {
   std::vector<int> ks = grid.ks;
   std::erase(ks, 0);
+  std::vector<Load> loads = grid.loads;
+  std::stable_partition(loads.begin(), loads.end(),
+                        [](const Load& load) { return load == Load{}; });
   std::vector<Point> points;
   for (int repeat = 0; repeat < grid.num_repeats; ++repeat) {
     for (const double rtt_ms : grid.rtts_ms) {
-      for (const Load& load : grid.loads) {
+      for (const Load& load : loads) {
         const Cell plain = {.rtt_ms = rtt_ms, .load = load};
         points.push_back({.cell = plain, .repeat = repeat});
         for (const Schedule schedule : grid.schedules) {

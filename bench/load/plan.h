@@ -20,6 +20,8 @@ struct Load {
   double rate = 0;      // open loop: requests a second, Poisson
 
   bool is_open() const { return concurrency == 0; }
+  // Users who fill each other's waits.
+  bool is_crowd() const { return concurrency > 1; }
   // "1 user", "8 users", "2.5 requests/s".
   std::string ToString() const;
   auto operator<=>(const Load&) const = default;
@@ -90,7 +92,8 @@ absl::StatusOr<std::vector<Schedule>> ParseSchedules(const std::string& flag,
 std::string NameOf(Schedule schedule);
 
 // All points in the order of measuring. K = 0 is always among them, first of
-// its row: the others are compared with it. Repeats are the outermost loop, so
+// its row, and one user comes before crowds: the others are compared with
+// these. Repeats are the outermost loop, so
 // that a busy minute of the machine hits one repeat of a cell and not all.
 std::vector<Point> PlanPoints(const Grid& grid);
 

@@ -61,6 +61,14 @@ TEST(PlanPointsTest, EveryRowBeginsWithPlainDecoding) {
   EXPECT_EQ(points[12].repeat, 1);
 }
 
+TEST(PlanPointsTest, OneUserComesBeforeTheCrowdsThatAreComparedWithIt) {
+  std::vector<int> users;
+  for (const Point& point : PlanPoints({.loads = {{8}, {1}, {4}}})) {
+    users.push_back(point.cell.load.concurrency);
+  }
+  EXPECT_THAT(users, ElementsAre(1, 8, 4));
+}
+
 TEST(PlanPointsTest, SchedulesAreCrossedWithKAndPlainDecodingIsMeasuredOnce) {
   const std::vector<Point> points =
       PlanPoints({.schedules = {Schedule::kSequential, Schedule::kPredraft},

@@ -98,13 +98,20 @@ std::string Findings(const Report& report) {
       if (best == nullptr) continue;
       absl::StrAppendFormat(
           &html,
-          "<li>RTT %g ms, %s: best K = <b>%s</b>, "
-          "<b>%.2f\xC3\x97</b> plain "
-          "decoding inside the verifier, %.2f\xC3\x97 plain decoding through "
-          "the same network (%.1f ms per token, %.0f tokens/s in all)</li>\n",
+          "<li>RTT %g ms, %s: best K = <b>%s</b>%s%s (%.1f ms per token, %.0f "
+          "tokens/s in all)</li>\n",
           rtt_ms, load.ToString(), best->cell().drafting().ToString(),
-          best->speedup, best->network_speedup, best->measured.token_ms.mean,
-          best->measured.tokens_per_second);
+          best->speedup > 0
+              ? absl::StrFormat(", <b>%.2f\xC3\x97</b> plain decoding inside "
+                                "the verifier",
+                                best->speedup)
+              : "",
+          best->network_speedup > 0
+              ? absl::StrFormat(", %.2f\xC3\x97 plain decoding through the "
+                                "same network",
+                                best->network_speedup)
+              : "",
+          best->measured.token_ms.mean, best->measured.tokens_per_second);
     }
   }
   return html + "</ul>\n";
@@ -240,18 +247,20 @@ std::string TableRow(const Report& report, const CellReport& cell) {
   const bool is_best =
       report.Best(cell.cell().rtt_ms, cell.cell().load) == &cell;
   const std::string achieved = AchievedRtt(m);
-  const std::string predicted =
-      cell.predicted_speedup()
-          ? absl::StrFormat("%.2f", *cell.predicted_speedup())
+  const std::string predicted = TimesText(cell.predicted_speedup().value_or(0));
+  const std::string range =
+      cell.speedup > 0
+          ? absl::StrFormat("%.2f\xE2\x80\x93%.2f", cell.lowest_speedup,
+                            cell.highest_speedup)
           : "";
   return absl::StrFormat(
              "<tr%s><td>%g</td><td>%s</td><td class=\"left\">%s</td><td>%s</td>"
-             "<td>%.2f</td><td>%.2f\xE2\x80\x93%.2f</td><td>%.2f</td>"
+             "<td>%s</td><td>%s</td><td>%s</td>"
              "<td>%s</td><td>%.2f</td><td>%s</td>",
              is_best ? " class=\"best\"" : "", cell.cell().rtt_ms, achieved,
              cell.cell().load.ToString(), cell.cell().drafting().ToString(),
-             cell.speedup, cell.lowest_speedup, cell.highest_speedup,
-             cell.network_speedup, predicted, m.tokens_per_round, acceptance) +
+             TimesText(cell.speedup), range, TimesText(cell.network_speedup),
+             predicted, m.tokens_per_round, acceptance) +
          AheadCells(cell) + SpreadCells(m.first_token_ms) +
          SpreadCells(m.token_ms) + SpreadCells(m.request_ms) +
          absl::StrFormat(
@@ -328,16 +337,18 @@ std::string ToHtml(const Report& report) {
       "<h2>Speed-up over plain decoding inside the verifier</h2>\n"
       "<p class=\"note\">The honest baseline: the large model alone, in its "
       "own "
-      "process, without network or RPC, measured in the same run. Tokens of "
-      "all users while they decode, over what the verifier alone gives one "
-      "user. Blue is faster, red slower, white is 1.0; the outline is the best "
-      "K and schedule of its row.</p>\n";
+      "process, without network or RPC, measured in the same run. Of one "
+      "user, and where requests come at random times, the time per token is "
+      "compared; of several users the tokens a second of all, while they wait "
+      "for first tokens too, with what the verifier alone gives one user. Blue "
+      "is faster, red slower, white is 1.0; the outline is the best K and "
+      "schedule of its row.</p>\n";
   html += HeatMaps(report, Ratio::kOverPlainInVerifier);
   html +=
       "<h2>Speed-up over K = 0 through the same network</h2>\n"
       "<p class=\"note\">What a client sees that would otherwise decode "
-      "plainly through the same coordinator, network and load. The outline is "
-      "the same as above.</p>\n";
+      "plainly through the same coordinator, network and load, compared as "
+      "above. The outline is the same.</p>\n";
   html += HeatMaps(report, Ratio::kOverK0SameNetwork);
   html += UsersSection(report);
   html += PredictionSection(report);

@@ -13,6 +13,7 @@ namespace outrider::bench {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -155,6 +156,53 @@ TEST(ReportTest, RepeatsGiveTheirMedianAndTheirRange) {
   EXPECT_NEAR(cell.highest_speedup, 2 * cell.speedup, 1e-9);
   EXPECT_NEAR(cell.lowest_speedup, cell.speedup / 2, 1e-9);
   EXPECT_EQ(cell.measured.num_requests, 6);
+}
+
+TEST(ReportTest, RepeatsWithoutABaselineAreNoPartOfASpeedUp) {
+  Measurement without = Ideal(20, 2, 1);
+  without.plain_token_ms = 0;
+  without.plain_network_token_ms = 0;
+  const Report report = MakeReport({}, {Ideal(20, 2), without, Ideal(20, 4)});
+  const CellReport& cell = report.cells[0];
+  EXPECT_EQ(cell.num_repeats, 2);
+  EXPECT_EQ(cell.speedup, Ideal(20, 2).speedup());
+  EXPECT_EQ(cell.lowest_speedup, cell.speedup);
+  EXPECT_EQ(cell.network_speedup, Ideal(20, 2).network_speedup());
+}
+
+TEST(ReportTest, WhatHasNothingToBeComparedWithIsLeftBlank) {
+  Measurement without = Ideal(20, 2);
+  without.plain_network_token_ms = 0;
+  const Report over_plain = MakeReport({}, {without});
+  EXPECT_THAT(ToMarkdown(over_plain),
+              AllOf(HasSubstr("| **0.57** |\n"),
+                    HasSubstr("| 1 user | 2 | 0.57 |  | 0.57 |")));
+  EXPECT_THAT(ToHtml(over_plain),
+              AllOf(HasSubstr("plain decoding inside the verifier (17.5 ms"),
+                    Not(HasSubstr("0.00\xC3\x97"))));
+  EXPECT_THAT(ToCsv(over_plain), ContainsRegex(",0\\.571429,,0\\.571429,"));
+  without.plain_token_ms = 0;
+  const Report alone = MakeReport({}, {without});
+  EXPECT_EQ(alone.Best(20, {}), nullptr);
+  EXPECT_THAT(ToMarkdown(alone), HasSubstr("| 1 user | 2 |  |  |  | 3.00 |"));
+  EXPECT_THAT(ToHtml(alone), Not(HasSubstr(">0.00\xE2\x80\x93")));
+}
+
+// As in docs/measured/users: with K = 1 more users wait for first tokens.
+TEST(ReportTest, TheBestKOfACrowdHasTheMostTokensASecond) {
+  const auto crowd = [](int k, double token_ms, double tokens_per_second) {
+    Measurement m = Ideal(0, k);
+    m.point.cell.load = {.concurrency = 64};
+    m.mean_in_flight = 60;
+    m.token_ms.mean = token_ms;
+    m.tokens_per_second = tokens_per_second;
+    m.plain_network_tokens_per_second = 334;
+    return m;
+  };
+  const Report report =
+      MakeReport({}, {crowd(0, 163, 334), crowd(1, 150, 315)});
+  EXPECT_EQ(report.Best(0, {.concurrency = 64})->cell().k, 0);
+  EXPECT_NEAR(report.cells[1].network_speedup, 0.943, 0.001);
 }
 
 TEST(HtmlReportTest, NeedsNothingButItself) {

@@ -23,6 +23,16 @@ double MedianBy(const Repeats& repeats, Get get) {
   return MedianOf(std::move(values));
 }
 
+// Of the repeats that have the value; 0 where none has.
+template <typename Get>
+double MedianOfThoseWith(const Repeats& repeats, Get get) {
+  std::vector<double> values;
+  for (const Measurement& m : repeats) {
+    if (const double value = get(m); value > 0) values.push_back(value);
+  }
+  return values.empty() ? 0 : MedianOf(std::move(values));
+}
+
 Spread MedianSpread(const Repeats& repeats, Spread Measurement::*spread) {
   Spread median;
   for (double Spread::*part :
@@ -61,10 +71,15 @@ Measurement Combine(const Repeats& repeats) {
         &Measurement::verifier_bytes_per_token,
         &Measurement::drafter_messages_per_token,
         &Measurement::verifier_messages_per_token,
-        &Measurement::model_draft_step_ms, &Measurement::model_verify_ms,
-        &Measurement::plain_token_ms, &Measurement::plain_network_token_ms}) {
+        &Measurement::model_draft_step_ms, &Measurement::model_verify_ms}) {
     all.*value =
         MedianBy(repeats, [=](const Measurement& m) { return m.*value; });
+  }
+  for (double Measurement::*baseline :
+       {&Measurement::plain_token_ms, &Measurement::plain_network_token_ms,
+        &Measurement::plain_network_tokens_per_second}) {
+    all.*baseline = MedianOfThoseWith(
+        repeats, [=](const Measurement& m) { return m.*baseline; });
   }
   for (double RoundSplit::*part :
        {&RoundSplit::draft_ms, &RoundSplit::drafter_network_ms,
@@ -88,18 +103,21 @@ Measurement Combine(const Repeats& repeats) {
 }
 
 CellReport MakeCell(const Repeats& repeats) {
-  std::vector<double> speedups;
-  for (const Measurement& m : repeats) speedups.push_back(m.speedup());
-  const auto [low, high] =
-      std::minmax_element(speedups.begin(), speedups.end());
-  return {.measured = Combine(repeats),
-          .num_repeats = static_cast<int>(repeats.size()),
-          .speedup = MedianOf(speedups),
-          .lowest_speedup = *low,
-          .highest_speedup = *high,
-          .network_speedup = MedianBy(repeats, [](const Measurement& m) {
-            return m.network_speedup();
-          })};
+  CellReport cell = {
+      .measured = Combine(repeats),
+      .num_repeats = static_cast<int>(repeats.size()),
+      .speedup = MedianOfThoseWith(
+          repeats, [](const Measurement& m) { return m.speedup(); }),
+      .network_speedup = MedianOfThoseWith(
+          repeats, [](const Measurement& m) { return m.network_speedup(); })};
+  cell.lowest_speedup = cell.highest_speedup = cell.speedup;
+  for (const Measurement& m : repeats) {
+    const double speedup = m.speedup();
+    if (speedup <= 0) continue;
+    cell.lowest_speedup = std::min(cell.lowest_speedup, speedup);
+    cell.highest_speedup = std::max(cell.highest_speedup, speedup);
+  }
+  return cell;
 }
 
 void AddPredictions(Report& report) {
@@ -109,7 +127,7 @@ void AddPredictions(Report& report) {
     const Measurement& m = cell.measured;
     // The formula is of one user and one K.
     if (m.point.cell.load != Load{} || m.point.cell.k == kAutoK) continue;
-    if (m.num_rounds == 0) continue;
+    if (m.num_rounds == 0 || m.plain_token_ms <= 0) continue;
     Cell lowest = m.point.cell;
     lowest.rtt_ms = lowest_rtt_ms;
     const CellReport* const base = report.Find(lowest);
@@ -201,7 +219,7 @@ const CellReport* Report::Best(double rtt_ms, const Load& load) const {
   const CellReport* best = nullptr;
   for (const CellReport& cell : cells) {
     if (cell.cell().rtt_ms != rtt_ms || cell.cell().load != load) continue;
-    if (cell.speedup > 0 && (best == nullptr || cell.speedup > best->speedup)) {
+    if (cell.rank() > 0 && (best == nullptr || cell.rank() > best->rank())) {
       best = &cell;
     }
   }

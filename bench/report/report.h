@@ -13,7 +13,8 @@
 
 namespace outrider::bench {
 
-// A cell over its repeats: counts are sums, all else medians.
+// A cell over its repeats: counts are sums, all else medians. Speed-ups are
+// those of the repeats that had something to be compared with; 0: none had.
 struct CellReport {
   Measurement measured = {};
   int num_repeats = 0;
@@ -29,6 +30,8 @@ struct CellReport {
   double prediction_error() const;
   // Draft tokens that came to nothing, for each that was generated.
   double WastedShare() const;
+  // What the cells of a row are ranked by.
+  double rank() const { return speedup > 0 ? speedup : network_speedup; }
   const Cell& cell() const { return measured.point.cell; }
 };
 

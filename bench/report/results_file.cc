@@ -141,7 +141,9 @@ Measurement ToMeasurement(const Json& json) {
           .model_draft_step_ms = json.at("model_draft_step_ms"),
           .model_verify_ms = json.at("model_verify_ms"),
           .plain_token_ms = json.at("plain_in_verifier_token_ms"),
-          .plain_network_token_ms = json.at("plain_same_network_token_ms")};
+          .plain_network_token_ms = json.at("plain_same_network_token_ms"),
+          .plain_network_tokens_per_second =
+              json.at("plain_same_network_tokens_per_second")};
 }
 
 }  // namespace
@@ -169,8 +171,9 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
                {"machine_load", m.origin.machine_load},
                {"date", m.origin.date},
                {"commit", m.origin.commit},
-               {"speedup_over_plain_in_verifier", m.speedup()},
-               {"speedup_over_k0_same_network", m.network_speedup()},
+               {"speedup_over_plain_in_verifier", ToJson(OrNone(m.speedup()))},
+               {"speedup_over_k0_same_network",
+                ToJson(OrNone(m.network_speedup()))},
                {"requests", m.num_requests},
                {"failures", m.num_failures},
                {"first_failure", m.first_failure},
@@ -200,7 +203,9 @@ std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
                {"model_draft_step_ms", m.model_draft_step_ms},
                {"model_verify_ms", m.model_verify_ms},
                {"plain_in_verifier_token_ms", m.plain_token_ms},
-               {"plain_same_network_token_ms", m.plain_network_token_ms}})
+               {"plain_same_network_token_ms", m.plain_network_token_ms},
+               {"plain_same_network_tokens_per_second",
+                m.plain_network_tokens_per_second}})
       .dump();
 }
 
@@ -277,14 +282,20 @@ bool ResultsFile::Has(const Point& point) const {
                      });
 }
 
-const Measurement* ResultsFile::FindPlain(const Point& point) const {
-  Point plain = point;
-  plain.cell.schedule = Schedule::kSequential;
-  plain.cell.k = 0;
+const Measurement* ResultsFile::Find(const Point& point) const {
   for (const Measurement& m : measurements_) {
-    if (m.point == plain) return &m;
+    if (m.point == point) return &m;
   }
   return nullptr;
+}
+
+Baselines ResultsFile::BaselinesOf(const Point& point) const {
+  Point plain = {.cell = {.rtt_ms = point.cell.rtt_ms, .load = point.cell.load},
+                 .repeat = point.repeat};
+  Baselines baselines = {.plain = Find(plain)};
+  plain.cell.load = {};
+  baselines.alone = Find(plain);
+  return baselines;
 }
 
 void ResultsFile::Insert(const Measurement& measurement) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/load/baselines.h"
 #include "bench/load/measurement.h"
 
 namespace outrider::bench {
@@ -45,8 +46,7 @@ class ResultsFile {
 
   const std::vector<Measurement>& measurements() const { return measurements_; }
   bool Has(const Point& point) const;
-  // K = 0 in the same row and repeat; null where it was not measured.
-  const Measurement* FindPlain(const Point& point) const;
+  Baselines BaselinesOf(const Point& point) const;
   absl::Status Append(const Measurement& measurement);
   // Writes a file of the folder whole.
   absl::Status Write(const std::string& name, const std::string& text) const;
@@ -54,6 +54,7 @@ class ResultsFile {
  private:
   ResultsFile(std::string folder, std::string fingerprint);
   absl::Status ReadOld();
+  const Measurement* Find(const Point& point) const;  // null: not there
   // A point measured again takes the place of the old one.
   void Insert(const Measurement& measurement);
 

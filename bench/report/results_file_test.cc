@@ -44,12 +44,14 @@ class ResultsFileTest : public ::testing::Test {
                                  .num_hits_after_refusal = 3}},
             .mean_in_flight = 7.5,
             .token_ms = {.p50 = 1, .p90 = 2, .p99 = 3, .mean = 1.5},
+            .tokens_per_second = 500,
             .offered = {4, 4},
             .accepted = {3, 1},
             .split = {.draft_ms = 0.5},
             .verifier_rtt_ms = 2.6,
             .plain_token_ms = 1.25,
-            .plain_network_token_ms = 4};
+            .plain_network_token_ms = 4,
+            .plain_network_tokens_per_second = 250};
   }
   std::string Path(const std::string& name) const {
     return (folder_ / name).string();
@@ -67,6 +69,7 @@ TEST_F(ResultsFileTest, ALineComesBackAsItWas) {
   EXPECT_TRUE(is.origin.is_simulated);
   EXPECT_EQ(is.origin.commit, "1a2b");
   EXPECT_EQ(is.speedup(), was.speedup());
+  EXPECT_EQ(is.network_speedup(), 2);
   EXPECT_EQ(is.network_speedup(), was.network_speedup());
   EXPECT_EQ(is.offered, was.offered);
   EXPECT_EQ(is.counts, was.counts);
@@ -91,7 +94,8 @@ TEST_F(ResultsFileTest, ResumingHasWhatWasMeasuredAndGoesOn) {
   auto file = *ResultsFile::Open(Path("a"), Made("x"), /*resume=*/true);
   EXPECT_TRUE(file->Has(At(4).point));
   EXPECT_FALSE(file->Has(At(4, /*repeat=*/1).point));
-  EXPECT_EQ(file->FindPlain(At(4).point)->point, At(0).point);
+  EXPECT_EQ(file->BaselinesOf(At(4).point).plain->point, At(0).point);
+  EXPECT_EQ(file->BaselinesOf(At(4).point).alone, nullptr);
   ASSERT_TRUE(file->Append(At(8)).ok());
   EXPECT_EQ(file->measurements().size(), 3U);
 }

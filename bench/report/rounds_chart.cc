@@ -139,7 +139,7 @@ const CellReport* Fastest(const Report& report, double rtt_ms, bool is_ahead) {
         cell.cell().rtt_ms == rtt_ms && cell.cell().load == load &&
         cell.cell().k > 0 && cell.measured.num_rounds > 0 &&
         (cell.measured.counts.ahead.num_asked() > 0) == is_ahead;
-    if (is_one && (fastest == nullptr || cell.speedup > fastest->speedup)) {
+    if (is_one && (fastest == nullptr || cell.rank() > fastest->rank())) {
       fastest = &cell;
     }
   }

@@ -50,14 +50,25 @@ std::string AchievedLabel(const CellReport& cell) {
 
 std::string CellTitle(const CellReport& cell) {
   const Measurement& m = cell.measured;
-  return absl::StrFormat(
-      "RTT %g ms, K = %s, %s: %.2f times plain decoding in the verifier "
-      "(%.2f to %.2f over %d repeats), %.2f times K = 0 through the same "
-      "network; %.2f ms per token, %.2f tokens per round, %d requests",
-      cell.cell().rtt_ms, cell.cell().drafting().ToString(),
-      cell.cell().load.ToString(), cell.speedup, cell.lowest_speedup,
-      cell.highest_speedup, cell.num_repeats, cell.network_speedup,
-      m.token_ms.mean, m.tokens_per_round, m.num_requests);
+  std::string title = absl::StrFormat(
+      "RTT %g ms, K = %s, %s: ", cell.cell().rtt_ms,
+      cell.cell().drafting().ToString(), cell.cell().load.ToString());
+  if (cell.speedup > 0) {
+    absl::StrAppendFormat(
+        &title,
+        "%.2f times plain decoding in the verifier (%.2f to %.2f over %d "
+        "repeats), ",
+        cell.speedup, cell.lowest_speedup, cell.highest_speedup,
+        cell.num_repeats);
+  }
+  if (cell.network_speedup > 0) {
+    absl::StrAppendFormat(&title, "%.2f times K = 0 through the same network; ",
+                          cell.network_speedup);
+  }
+  absl::StrAppendFormat(&title,
+                        "%.2f ms per token, %.2f tokens per round, %d requests",
+                        m.token_ms.mean, m.tokens_per_round, m.num_requests);
+  return title;
 }
 
 double Value(const CellReport& cell, Ratio ratio) {
@@ -188,7 +199,7 @@ std::vector<const CellReport*> TimeLineCells(const Report& report) {
       }
       if (cell.cell().k == 0) {
         shown.push_back(&cell);
-      } else if (best == nullptr || cell.speedup > best->speedup) {
+      } else if (best == nullptr || cell.rank() > best->rank()) {
         best = &cell;
       }
     }
@@ -233,7 +244,10 @@ std::string HeatMapSvg(const Report& report, const Load& load, Ratio ratio) {
                        .k = ways[column].k});
       const Box box = {x + 1, y + 1, kWidth - 2, kHeight - 2};
       if (cell == nullptr || Value(*cell, ratio) <= 0) {
-        svg += SvgRect(box, "#eeeeee", "not measured");
+        svg += SvgRect(box, "#eeeeee",
+                       cell == nullptr ? "not measured"
+                                       : "measured, but with nothing to be "
+                                         "compared with");
         continue;
       }
       const Color color = Diverging(Value(*cell, ratio));

@@ -73,13 +73,13 @@ std::vector<Column> Columns() {
       {"k", [](const CellReport& c) { return NameOfK(c.cell().k); }},
       NumberColumn("repeats", [](const auto& c) { return c.num_repeats; }),
       NumberColumn("speedup_over_plain_in_verifier",
-                   [](const auto& c) { return c.speedup; }),
+                   [](const auto& c) { return OrNone(c.speedup); }),
       NumberColumn("speedup_lowest",
-                   [](const auto& c) { return c.lowest_speedup; }),
+                   [](const auto& c) { return OrNone(c.lowest_speedup); }),
       NumberColumn("speedup_highest",
-                   [](const auto& c) { return c.highest_speedup; }),
+                   [](const auto& c) { return OrNone(c.highest_speedup); }),
       NumberColumn("speedup_over_k0_same_network",
-                   [](const auto& c) { return c.network_speedup; }),
+                   [](const auto& c) { return OrNone(c.network_speedup); }),
       NumberColumn("predicted_speedup",
                    [](const auto& c) { return c.predicted_speedup(); }),
       MeasuredColumn("requests", &M::num_requests),
@@ -128,6 +128,17 @@ std::vector<Column> Columns() {
   return columns;
 }
 
+// " **2.15** (2.20)", by what there is to compare with.
+std::string HeatMapText(const CellReport& cell, bool is_best) {
+  const char* const mark = is_best ? "**" : "";
+  const std::string over_k0 =
+      cell.network_speedup > 0 ? absl::StrFormat("(%.2f)", cell.network_speedup)
+                               : "";
+  if (cell.speedup <= 0) return absl::StrCat(" ", mark, over_k0, mark);
+  return absl::StrCat(" ", mark, TimesText(cell.speedup), mark,
+                      over_k0.empty() ? "" : " ", over_k0);
+}
+
 std::string HeatMap(const Report& report, const Load& load) {
   std::string text = absl::StrCat("| RTT (achieved) |");
   std::string line = "|---|";
@@ -149,11 +160,8 @@ std::string HeatMap(const Report& report, const Load& load) {
                                                   .load = load,
                                                   .schedule = way.schedule,
                                                   .k = way.k});
-      const char* const mark = cell == best ? "**" : "";
-      text += cell == nullptr
-                  ? " |"
-                  : absl::StrFormat(" %s%.2f%s (%.2f) |", mark, cell->speedup,
-                                    mark, cell->network_speedup);
+      if (cell != nullptr) text += HeatMapText(*cell, cell == best);
+      text += " |";
     }
     text += "\n";
   }
@@ -190,12 +198,13 @@ std::string CellTable(const Report& report) {
     const Measurement& m = cell.measured;
     absl::StrAppendFormat(
         &text,
-        "| %g | %s | %s | %s | %.2f | %.2f | %s | %.2f | %s | %s | %.2f | %s | "
+        "| %g | %s | %s | %s | %s | %s | %s | %.2f | %s | %s | %.2f | %s | "
         "%s | %s | "
         "%.0f | %.0f | %.0f + %.0f | %.2f + %.2f | %.2f + %.2f + %.2f + %.2f | "
         "%d | %d |\n",
         cell.cell().rtt_ms, AchievedRtt(m), cell.cell().load.ToString(),
-        cell.cell().drafting().ToString(), cell.speedup, cell.network_speedup,
+        cell.cell().drafting().ToString(), TimesText(cell.speedup),
+        TimesText(cell.network_speedup),
         cell.predicted_speedup()
             ? absl::StrFormat("%.2f", *cell.predicted_speedup())
             : "",
@@ -245,8 +254,10 @@ std::string ToMarkdown(const Report& report) {
   }
   text +=
       "Each cell: speed-up over plain decoding inside the verifier without any "
-      "network, and in brackets over K = 0 through the same network. Bold: the "
-      "best K and schedule of the row.\n";
+      "network, and in brackets over K = 0 through the same network and load. "
+      "Of one user, and where requests come at random times, times per token "
+      "are compared; of several users tokens a second of all, while they wait "
+      "for first tokens too. Bold: the best K and schedule of the row.\n";
   for (const Load& load : report.loads()) {
     absl::StrAppend(&text, "\n## ", load.ToString(), "\n\n",
                     HeatMap(report, load));

@@ -100,6 +100,7 @@ class DrawnPanel {
       const CellReport* const cell = Find(report_, rtt_ms_, users, way);
       if (cell == nullptr) continue;
       const double value = panel_.value(*cell);
+      if (value <= 0) continue;
       absl::StrAppendFormat(&points, "%.1f,%.1f ", X(users), Y(value));
       absl::StrAppendFormat(
           &marks,
@@ -244,6 +245,18 @@ std::string UsersSvg(const Report& report) {
   return svg + "</svg>\n";
 }
 
+namespace {
+
+// " 211 (38.0 ms, 1.08)".
+std::string ThroughputText(const CellReport& cell) {
+  const std::string times = TimesText(cell.network_speedup);
+  return absl::StrFormat(" %.0f (%.1f ms%s%s)", cell.measured.tokens_per_second,
+                         cell.measured.token_ms.mean, times.empty() ? "" : ", ",
+                         times);
+}
+
+}  // namespace
+
 std::string UsersTable(const Report& report) {
   const std::vector<int> all_users = UsersOf(report);
   std::string text;
@@ -252,7 +265,8 @@ std::string UsersTable(const Report& report) {
     absl::StrAppendFormat(
         &text,
         "\n## Over users, RTT %g ms\n\nTokens/s of all users, in brackets ms "
-        "per token and the speed-up over K = 0 with as many users.\n\n| users "
+        "per token and the speed-up over K = 0 with as many users, of one "
+        "user by time per token and of several by tokens/s.\n\n| users "
         "|",
         rtt_ms);
     std::string line = "|---|";
@@ -265,12 +279,8 @@ std::string UsersTable(const Report& report) {
       absl::StrAppend(&text, "| ", users, " |");
       for (const Drafting& way : report.draftings()) {
         const CellReport* const cell = Find(report, rtt_ms, users, way);
-        text += cell == nullptr
-                    ? " |"
-                    : absl::StrFormat(" %.0f (%.1f ms, %.2f) |",
-                                      cell->measured.tokens_per_second,
-                                      cell->measured.token_ms.mean,
-                                      cell->network_speedup);
+        if (cell != nullptr) text += ThroughputText(*cell);
+        text += " |";
       }
       text += "\n";
     }

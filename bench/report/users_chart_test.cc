@@ -25,7 +25,8 @@ Measurement Ideal(int users, int k) {
           .token_ms = {.mean = token_ms},
           .tokens_per_second = 1e3 * users / token_ms,
           .plain_token_ms = 27,
-          .plain_network_token_ms = plain_ms};
+          .plain_network_token_ms = plain_ms,
+          .plain_network_tokens_per_second = 1e3 * users / plain_ms};
 }
 
 Report IdealReport(const std::vector<int>& all_users) {
