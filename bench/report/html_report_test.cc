@@ -188,7 +188,7 @@ TEST(ReportTest, WhatHasNothingToBeComparedWithIsLeftBlank) {
   EXPECT_THAT(ToHtml(alone), Not(HasSubstr(">0.00\xE2\x80\x93")));
 }
 
-// As in docs/measured/users: with K = 1 more users wait for first tokens.
+// With K = 1 more users wait for first tokens, as in docs/measured/users.
 TEST(ReportTest, TheBestKOfACrowdHasTheMostTokensASecond) {
   const auto crowd = [](int k, double token_ms, double tokens_per_second) {
     Measurement m = Ideal(0, k);

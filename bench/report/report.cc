@@ -23,7 +23,7 @@ double MedianBy(const Repeats& repeats, Get get) {
   return MedianOf(std::move(values));
 }
 
-// Of the repeats that have the value; 0 where none has.
+// Repeats without the value are left out; 0: none has it.
 template <typename Get>
 double MedianOfThoseWith(const Repeats& repeats, Get get) {
   std::vector<double> values;

@@ -61,7 +61,9 @@ def crowd(figures):
     """A large target's users against plain decoding inside the verifier."""
     cells = by_cell(bench(BIN, "sweep", *LARGE, "--rtt", 0, "-k", "0,4", "--concurrency", "8,64",
                           "--seconds", 5, "--repeat", figures.repeats))
-    for users, k, bound in [(8, 0, 6.5), (8, 4, 10), (64, 0, 30)]:
+    # The last bound was 30 while users who wait for a first token counted as if they decoded, which made the same runs
+    # look 1.09 times as fast.
+    for users, k, bound in [(8, 0, 6.5), (8, 4, 10), (64, 0, 27)]:
         figures.add(f"calibrated, {users} users, K = {k}, over plain decoding in the verifier",
                     [point["speedup_over_plain_in_verifier"] for point in cells[users, k]], bound)
 
