@@ -188,7 +188,7 @@ TEST(ReportTest, WhatHasNothingToBeComparedWithIsLeftBlank) {
   EXPECT_THAT(ToHtml(alone), Not(HasSubstr(">0.00\xE2\x80\x93")));
 }
 
-// With K = 1 more users wait for first tokens, as in docs/measured/users.
+// K = 1 decodes faster here while more users wait for their first token.
 TEST(ReportTest, TheBestKOfACrowdHasTheMostTokensASecond) {
   const auto crowd = [](int k, double token_ms, double tokens_per_second) {
     Measurement m = Ideal(0, k);
