@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -27,6 +28,9 @@ class Connection(HttpToolsProtocol):
     a head, but also trailers and extensions of chunks, which the parser keeps to their end. It ends without a word
     where a head is not whole HEAD_SECONDS after its first byte. A new one waits for that byte no less than one that
     is kept, as a load balancer may open it long before it has a request.
+
+    It speaks no other protocol than HTTP/1, so a request that would change to one is read anew without that wish. The
+    parser takes what follows such a head for the other protocol's, where it is the request's body.
     """
 
     _has_come = False  # its first byte
@@ -57,7 +61,8 @@ class Connection(HttpToolsProtocol):
         if not self._has_come:
             self._has_come = True
             self._stop_waiting()
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self.transport.is_closing():
             return
         if self._num_outside > MOST_HEAD_BYTES:
@@ -65,6 +70,29 @@ class Connection(HttpToolsProtocol):
             self.send_400_response("")
         elif self.cycle is None or self.cycle.response_complete:
             self._await_head(HEAD_SECONDS)
+
+    def _parse(self, data: bytes) -> None:
+        """Does what uvicorn's own does, but keeps what has come behind the head of a request to upgrade."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if self.parser.get_method() == b"CONNECT":
+                    self.send_400_response("CONNECT is for proxies, and this is none")
+                    return
+                data = self._head_without_upgrade() + data[upgrade.args[0]:]
+            except httptools.HttpParserError:
+                message = "Invalid HTTP request received."
+                self.logger.warning(message)
+                self.send_400_response(message)
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        """The head that has been read, but for its `Upgrade`, which a server may ignore (RFC 9110, section 7.8)."""
+        first = b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        lines = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([first, *lines, b"", b""])
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
@@ -76,6 +104,8 @@ class Connection(HttpToolsProtocol):
             self._refuse()
         self._num_outside = 0
         self._stop_waiting()
+        if self.parser.should_upgrade():
+            return  # it is no request until it has been read anew
         super().on_headers_complete()
         if len(self.pipeline) > MOST_PIPELINED:
             self._refuse()
@@ -86,6 +116,10 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._num_outside = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """The refusal of what is no request, in the shape of the others; no word in the midst of another answer."""

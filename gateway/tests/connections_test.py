@@ -14,6 +14,8 @@ from outrider_gateway import connections, server
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 KIB = b"x" * 1024
+# This is how JDK's HttpClient and `curl --http2` ask on plain http.
+UPGRADE = HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
 
 
 class Echo:
@@ -209,6 +211,59 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
         self.app.may_answer.set()
         for length in range(connections.MOST_PIPELINED + 1):
             self.assertEqual(await self.answer(reader), (200, b"%d" % length))
+
+    async def upgrading(self, *parts, num_answers=1, pause=0.05):
+        """The answers to what comes in these parts."""
+        reader, writer = await self.connect()
+        for part in parts:
+            writer.write(part)
+            await asyncio.sleep(pause)
+        return [await self.answer(reader) for _ in range(num_answers)]
+
+    async def test_a_body_behind_an_upgrade_that_is_not_taken_is_read_wherever_reads_part_it(self):
+        for body in b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":
+            whole = UPGRADE + body
+            for answers in await asyncio.gather(*(self.upgrading(whole[:i], whole[i:]) for i in range(len(whole)))):
+                self.assertEqual(answers, [(200, b"5")])
+        self.assertEqual(await self.upgrading(*(bytes([one]) for one in whole), pause=0.002), [(200, b"5")])
+
+    async def test_a_body_behind_an_upgrade_is_never_a_request(self):
+        hidden = HEAD + b"Content-Length: 0\r\n\r\n"
+        for parts in (UPGRADE + b"Content-Length: %d\r\n\r\n" % len(hidden), hidden), \
+                (UPGRADE + b"Content-Length: %d\r\n\r\n" % len(hidden) + hidden,):
+            before = self.app.num_requests
+            self.assertEqual(await self.upgrading(*parts), [(200, b"%d" % len(hidden))])
+            self.assertEqual(self.app.num_requests, before + 1)
+
+    async def test_requests_about_one_with_an_upgrade_are_answered_in_their_order(self):
+        def asked(head, length):
+            return head + b"Content-Length: %d\r\n\r\n" % length + b"x" * length
+        whole = asked(HEAD, 1) + asked(UPGRADE, 2) + asked(UPGRADE, 3)
+        for answers in await asyncio.gather(*(
+                self.upgrading(whole[:i], whole[i:], num_answers=3) for i in range(0, len(whole), 3))):
+            self.assertEqual(answers, [(200, b"1"), (200, b"2"), (200, b"3")])
+
+    async def test_an_upgrade_without_a_body_is_a_request_like_others(self):
+        for name in b"websocket", b"h2c":
+            reader, writer = await self.connect()
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + name + b"\r\n\r\n")
+            self.assertEqual(await self.answer(reader), (200, b"0"))
+
+    async def test_a_trailer_is_no_upgrade(self):
+        body = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        for head in HEAD, UPGRADE:
+            before = self.app.num_requests
+            whole = head + body + HEAD + b"Content-Length: 1\r\n\r\nx"
+            self.assertEqual(await self.upgrading(whole, num_answers=2), [(200, b"5"), (200, b"1")])
+            self.assertEqual(self.app.num_requests, before + 2)
+
+    async def test_what_follows_a_connect_is_never_a_request(self):
+        for target in b"x:80", b"/":
+            reader, writer = await self.connect()
+            writer.write(b"CONNECT " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n" + HEAD + b"\r\n")
+            self.assertEqual((await self.answer(reader))[0], 400)
+            self.assertTrue(await self.is_closed(reader))
+        self.assertEqual(self.app.num_requests, 0)
 
 
 class KeepAliveTest(unittest.IsolatedAsyncioTestCase):
