@@ -71,6 +71,20 @@ class ChatTemplateTest(unittest.TestCase):
             self.render(loop)
         self.assertLess(time.monotonic() - start, 20)
 
+    def test_a_template_is_compiled_once_and_each_rendering_has_its_own_deadline(self):
+        loop = "{% for a in range(99999) %}{% for b in range(messages | length) %}{% endfor %}{% endfor %}"
+        with mock.patch.object(chat_template._Environment, "compile", autospec=True,
+                               side_effect=chat_template._Environment.compile) as compiled, \
+                mock.patch.object(chat_template, "MAX_SECONDS", 0.2):
+            template = chat_template.ChatTemplate(loop + "{{ messages[0] }}")
+            with self.assertRaisesRegex(ApiError, "took longer"):
+                template.render(["x"] * 99999)
+            template = chat_template.ChatTemplate("{{ messages[0] }}")
+            self.assertEqual([template.render([text]) for text in "ab"], ["a", "b"])
+            time.sleep(0.3)
+            self.assertEqual(template.render(["c"]), "c")
+        self.assertEqual(compiled.call_count, 2)
+
     def test_loops_that_call_nothing_are_stopped_too(self):
         with self.assertRaisesRegex(ApiError, "took longer"):
             self.render("{% set s = 'x' * 4000000 %}{% for a in s %}{% for b in s %}{% endfor %}{% endfor %}")
