@@ -3,7 +3,8 @@
 """Writes gateway/tests/chat_templates/golden.json: what the reference implementation makes of our messages.
 
 Needs transformers (any 4.5x or later; neither torch nor a model). The templates beside the
-golden file are those that model families publish; `training.jinja` is ours.
+golden file are those that model families publish, `llama3_1.jinja` without what is for tools; `training.jinja` is
+ours.
 """
 import datetime
 import json

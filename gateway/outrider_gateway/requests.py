@@ -191,7 +191,7 @@ class TextPart(Strict):
 
 
 class Message(BaseModel):
-    """What the template wants: other keys (name, tool_calls, ...) are passed on to it."""
+    """What the template wants: other keys (name, tool_calls, ...) are passed on to it, where they have a value."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -209,7 +209,14 @@ class Message(BaseModel):
         if isinstance(content, list):
             content = "\n".join(part.text for part in content)  # as vLLM joins them
         # Not by model_dump, which copies each value of the other keys and takes longer than the parser.
-        return {"role": self.role, "content": content, **(self.model_extra or {})}
+        return {"role": self.role, "content": content,
+                **{name: value for name, value in (self.model_extra or {}).items() if not _is_nothing(name, value)}}
+
+
+def _is_nothing(name: str, value: Any) -> bool:
+    """Clients send an answer back as their library writes it, with keys that have no value; templates such as Llama
+    3.1's ask only whether the key is there."""
+    return value is None or (name == "tool_calls" and value == [])
 
 
 class ResponseFormat(Strict):

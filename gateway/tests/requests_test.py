@@ -6,9 +6,10 @@ import unittest
 
 import grpc
 import pydantic
-from stand_ins import rpc_error
+from openai.types.chat import ChatCompletionMessage
+from stand_ins import HERE, rpc_error
 
-from outrider_gateway import requests, structure, translate
+from outrider_gateway import chat_template, requests, structure, translate
 from outrider_gateway.errors import ApiError
 from outrider_gateway.rpc_errors import from_rpc
 
@@ -162,6 +163,18 @@ class RequestTest(unittest.TestCase):
         messages, _ = asked.take_chat()
         self.assertEqual(messages, [{"role": "user", "content": "x", "calls": [[1]]}])
         self.assertIs(messages[0]["calls"], calls)
+
+    def test_an_answer_that_is_sent_back_with_all_its_keys_is_the_same_as_with_those_that_have_a_value(self):
+        answer = {"role": "assistant", "content": "A list."}
+        self.assertIn("tool_calls", ChatCompletionMessage(**answer).model_dump())
+        template = chat_template.ChatTemplate((HERE / "chat_templates/llama3_1.jinja").read_text())
+        for written in (ChatCompletionMessage(**answer).model_dump(), {**answer, "tool_calls": []},
+                        {**answer, "tool_calls": None, "name": None}):
+            sent = self.messages(*CHAT["messages"], written, *CHAT["messages"])
+            self.assertEqual(sent[1], answer)
+            self.assertIn("A list.<|eot_id|>", template.render(sent))
+        with self.assertRaisesRegex(ApiError, "single tool-calls"):
+            template.render(self.messages({**answer, "tool_calls": [{}, {}]}))
 
     def test_a_chat_whose_prompt_waits_is_not_kept_beside_it(self):
         asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "chat_template_kwargs": {"a": 1}}).encode())
