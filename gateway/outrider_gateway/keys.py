@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+import itertools
 import logging
 import pathlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
 # What is reserved may come back at any time: nobody is told to wait for longer than a whole bucket takes to fill.
 _LONGEST_WAIT = 60.0
+_PRINTABLE = re.compile("[!-~]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,15 +122,21 @@ class Account:
 
 
 def parse(text: str) -> list[Account]:
-    """A line a key: NAME KEY [requests=N] [tokens_per_minute=N]; # begins a comment. ValueError names the line."""
+    """A line a key: NAME KEY [requests=N] [tokens_per_minute=N]; a word that begins with # begins a comment.
+
+    ValueError names the line.
+    """
     accounts = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
+    for number, line in enumerate(text.split("\n"), 1):
+        words = _words(line)
         if not words:
             continue
         if len(words) < 2:
             raise ValueError(f"line {number}: a key has a name and a secret: NAME KEY [requests=N] "
                              "[tokens_per_minute=N]")
+        if not _PRINTABLE.fullmatch(words[1]):
+            # A header's bytes are no text of any encoding: such a key would be known to nobody, or be cut.
+            raise ValueError(f"line {number}: the key has other characters than ASCII's printable ones")
         options: dict[str, int] = {}
         for word in words[2:]:
             name, _, value = word.partition("=")
@@ -138,6 +147,11 @@ def parse(text: str) -> list[Account]:
     if not accounts:
         raise ValueError("the file has no key, so nobody could ask anything")
     return accounts
+
+
+def _words(line: str) -> list[str]:
+    words = [word for word in re.split(r"[ \t\r]", line) if word]  # other blanks, as Unicode has them, part no key
+    return list(itertools.takewhile(lambda word: not word.startswith("#"), words))
 
 
 def _digest(key: str) -> bytes:
@@ -189,7 +203,7 @@ class Keys:
 
     def _read(self, path: pathlib.Path) -> None:
         status = path.stat()
-        accounts = parse(path.read_text("utf-8"))
+        accounts = parse(path.read_text("utf-8-sig"))  # with the mark that some editors put first, or without
         # Who is known already keeps what it has used.
         known = {(a.name, a.digest): a for a in self._accounts}
         for i, account in enumerate(accounts):

@@ -253,6 +253,23 @@ class KeysTest(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(ValueError, words):
                 self.keys(text)
 
+    def test_a_comment_begins_with_a_word_and_never_inside_of_a_key(self):
+        known = self.keys("\ufeff# who\na sec#ret requests=2 # until May\nb two #requests=0\n#c three\n\t\r\n"
+                          "d four\r\n")
+        self.assertEqual(known.authenticate("Bearer sec#ret").limits.requests, 2)
+        self.assertEqual([known.authenticate(f"Bearer {key}").name for key in ("two", "four")], ["b", "d"])
+        for stump in ("sec", "three", "who"):
+            with self.subTest(stump), self.assertRaises(ApiError):
+                known.authenticate(f"Bearer {stump}")
+        with self.assertRaisesRegex(ValueError, "line 1: a key has a name and a secret"):
+            self.keys("a #secret")
+
+    def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(self):
+        for key in ("gr\u00fc\u00df", "a\x00b", "a\u00a0b", "a\x0bb", "a\u2028b", "a\x85b", "\x7f"):
+            with self.subTest(key), self.assertRaisesRegex(ValueError, "line 2: .*printable") as refusal:
+                self.keys(f"good key\na {key}\n")
+            self.assertNotIn(key, str(refusal.exception))
+
     def test_only_requests_of_one_key_and_one_salt_share_a_cache(self):
         known = self.keys("a 1\nb 2")
         salts = [known.authenticate(f"Bearer {key}").cache_salt(asked) for key in "12" for asked in (None, "x", "y")]
