@@ -94,7 +94,8 @@ class Tokens:
             return bytes(_byte_alphabet()[c] for c in name)
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):  # SentencePiece's byte tokens
             return bytes([int(name[3:5], 16)])
-        return str(name).replace("\u2581", " ").encode()
+        # SentencePiece's blank; to others it is a character, as in the special tokens of DeepSeek.
+        return str(name if self._is_byte_level else name.replace("\u2581", " ")).encode()
 
 
 def _has_byte_level(tokenizer: tokenizers.Tokenizer) -> bool:

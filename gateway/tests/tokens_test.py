@@ -46,6 +46,15 @@ class TokensTest(unittest.TestCase):
         halves = [i for i in tokens.encode("再") if tokens.name(i).startswith("bytes:")]
         self.assertTrue(halves)
 
+    def test_what_is_a_blank_to_sentencepiece_is_a_character_to_others(self):
+        for name, shown in ("gpt2", "<\uff5cbegin\u2581of\uff5c>"), ("llama2", "<\uff5cbegin of\uff5c>"):
+            library = tokenizers.Tokenizer.from_file(str(directory_of(name) / "tokenizer.json"))
+            library.add_special_tokens(["<\uff5cbegin\u2581of\uff5c>"])
+            tokens = Tokens(library)
+            token, = tokens.encode("<\uff5cbegin\u2581of\uff5c>")
+            self.assertEqual((tokens.name(token), tokens.piece(token)), (shown, shown.encode()))
+            self.assertEqual(tokens.decode([token]), shown)
+
     def test_texts_are_encoded_while_other_threads_work(self):
         tokens = Tokens.load(MODEL)
         text = pathlib.Path(__file__).read_text("utf-8") * 40
