@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that are not served, with the values that ask for what happens anyway: those are taken.
+"""Parameters with values that ask for what happens anyway, most of which are not served else: those are taken.
 
 Clients send them as they are, since their libraries or their settings name a default.
 """
@@ -18,7 +18,9 @@ _VALUES: dict[str, list[Any]] = {
     "modalities": [["text"]],
     "response_format": [{"type": "text"}],
     "service_tier": ["auto", "default"],
+    "logprobs": [False],  # of completions, where it is a number; to chats it is what they have anyway
     # vLLM's.
+    "seed": [-1],  # none
     "skip_special_tokens": [True],
     "spaces_between_special_tokens": [True],
     "include_stop_str_in_output": [False],

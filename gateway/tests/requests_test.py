@@ -131,6 +131,18 @@ class RequestTest(unittest.TestCase):
         refusal = self.refusal(requests.ChatRequest, **CHAT, logprobs=False, top_logprobs=1)
         self.assertEqual(refusal.param, "top_logprobs")
 
+    def test_a_completion_may_say_that_it_wants_no_log_probabilities(self):
+        for says, num in (False, None), (None, None), (0, 0), (2, 2):
+            asked = requests.parse(requests.CompletionRequest, json.dumps({**COMPLETION, "logprobs": says}).encode())
+            self.assertEqual((says, asked.num_logprobs()), (says, num))
+        asked = {**COMPLETION, "echo": True, "logprobs": False}
+        requests.parse(requests.CompletionRequest, json.dumps(asked).encode())
+
+    def test_a_seed_of_minus_one_is_none_as_in_vllm(self):
+        for seed, named in (-1, None), (-2, -2), (0, 0):
+            for asked in self.parsed(seed=seed):
+                self.assertEqual(translate.seeds(asked, 1), [named])
+
     def test_other_values_of_the_same_parameters_are_refused_by_name(self):
         for name, value, word in (
                 ("store", True, "stored"), ("store", 0, "stored"), ("tool_choice", "auto", "function"),
