@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
 TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
 LISTEN = os.environ.get("OUTRIDER_GATEWAY_LISTEN", "127.0.0.1:8000")
+ALLOWED_ORIGINS = os.environ.get("OUTRIDER_GATEWAY_ALLOWED_ORIGINS", "")
 
 
 def main() -> int:
@@ -31,7 +32,8 @@ def main() -> int:
         coordinator = start(BIN / "outrider-coordinator", "--verifier", verifier, "--drafter", drafter,
                             "--tokenizer", TARGET, "--listen", "127.0.0.1:0")
         address = start(pathlib.Path(sys.executable).with_name("outrider-gateway"), "--listen", LISTEN,
-                        "--coordinator", coordinator, "--model", TARGET)
+                        "--coordinator", coordinator, "--model", TARGET,
+                        *(("--allowed-origins", ALLOWED_ORIGINS) if ALLOWED_ORIGINS else ()))
         print(f"""The gateway serves the demo pair; Ctrl-C stops it.
 
   in a browser    http://{address}/

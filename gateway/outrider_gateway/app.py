@@ -34,7 +34,7 @@ from .keys import Account, Keys
 from .lingering import Lingering
 from .metrics import METRICS
 from .observing import Observation, Observed, observation_of
-from .origins import allowing
+from .origins import allowing, guarding
 from .replies import ChatShape, CompletionShape, Json, Shape
 from .served_model import ServedModel
 from .tokens import Tokens
@@ -89,6 +89,7 @@ class Gateway:
         self._model = ServedModel(parts.coordinators, options.model_name, parts.tokens)
         self._chats = ChatPrompts(parts.template, parts.tokens) if parts.template and parts.tokens else None
         self.admission = Admission(options.max_requests)
+        self.is_open = parts.keys.are_for_anyone
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -304,8 +305,12 @@ async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Resul
         await asyncio.gather(task, leaving, return_exceptions=True)
 
 
-def create_app(gateway: Gateway, *, with_metrics: bool, allowed_origins: Sequence[str] = ()) -> ASGIApp:
-    """The door. `with_metrics`: /metrics is here, too. `allowed_origins`: of web pages that may ask."""
+def create_app(gateway: Gateway, *, with_metrics: bool, allowed_origins: Sequence[str] = (),
+               is_on_loopback: bool = False) -> ASGIApp:
+    """The door. `with_metrics`: /metrics is here, too. `allowed_origins`: of web pages that may ask.
+
+    `is_on_loopback`: nobody off this machine reaches it.
+    """
     routes = [
         Route("/v1/completions", gateway.completions, methods=["POST"]),
         Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
@@ -319,7 +324,10 @@ def create_app(gateway: Gateway, *, with_metrics: bool, allowed_origins: Sequenc
     if with_metrics:
         routes.append(Route("/metrics", gateway.metrics))
     app = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS, lifespan=gateway.lifespan)
-    return Observed(Lingering(allowing(allowed_origins, app)), lambda: gateway.admission.is_draining)
+    door = allowing(allowed_origins, app)
+    if gateway.is_open:
+        door = guarding(allowed_origins, door, is_on_loopback=is_on_loopback)
+    return Observed(Lingering(door), lambda: gateway.admission.is_draining)
 
 
 def create_side_app(gateway: Gateway) -> Starlette:

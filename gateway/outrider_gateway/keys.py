@@ -172,6 +172,11 @@ class Keys:
         if path is not None:
             self._read(path)
 
+    @property
+    def are_for_anyone(self) -> bool:
+        """There is no file, so nobody needs a key."""
+        return self._path is None
+
     def authenticate(self, authorization: str | None) -> Account:
         """The account of `Authorization: Bearer KEY`; ApiError 401 where the key is none of ours."""
         if self._path is None:

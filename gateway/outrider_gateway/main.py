@@ -49,7 +49,9 @@ def _parser() -> argparse.ArgumentParser:
                         "changes (default: everybody may ask)")
     parser.add_argument("--allowed-origins", action="append", default=[], metavar="ORIGIN[,...]",
                         help="web pages of these origins may ask from a browser (CORS), such as "
-                        "https://chat.example, or * for all; may be repeated (default: none but our own page)")
+                        "https://chat.example, or * for all; may be repeated (default: none but our own page). "
+                        "Without --api-keys all others are refused, and on loopback other hosts than localhost, "
+                        "IP addresses and these")
     parser.add_argument("--insecure", action="store_true",
                         help="allow plain text to coordinators off this machine")
     parser.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE",
@@ -194,11 +196,12 @@ def main() -> int:
             scrapes = (create_side_app(gateway), side)
     except FlagError as error:
         return _refuse(error, 1)
-    if flags.api_keys is None and not _is_loopback(_split(flags.listen, "--listen")[0]):
+    is_on_loopback = _is_loopback(_split(flags.listen, "--listen")[0])
+    if flags.api_keys is None and not is_on_loopback:
         logging.warning("--listen %s is not on loopback, and without --api-keys ANYONE who reaches it may ask, at "
                         "everybody's cost: a proxy or a network policy has to choose who does", flags.listen)
     allow_many_connections()
-    app = create_app(gateway, with_metrics=scrapes is None, allowed_origins=origins)
+    app = create_app(gateway, with_metrics=scrapes is None, allowed_origins=origins, is_on_loopback=is_on_loopback)
     times = server.Times(flags.drain_seconds, flags.keep_alive_seconds)
     has_ended_well = uvloop.run(server.serve(app, gateway, listener, times, scrapes))
     return 0 if has_ended_well else 1

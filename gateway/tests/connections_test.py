@@ -275,7 +275,7 @@ class KeepAliveTest(unittest.IsolatedAsyncioTestCase):
         try:
             line = (await asyncio.wait_for(program.stdout.readline(), 30)).decode()
             reader, writer = await asyncio.open_connection("127.0.0.1", int(line.rpartition(":")[2]))
-            writer.write(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertIn(b"200 OK", await reader.readuntil(b'{"status":"ok"}'))
             self.assertEqual(await asyncio.wait_for(reader.read(), 20), b"")
             writer.close()

@@ -110,7 +110,7 @@ class NothingLostTest(DoorTest):
             try:
                 with socket.create_connection(self.url.removeprefix("http://").split(":")) as reader:
                     body = json.dumps({"model": "demo-target", "prompt": "p", "stream": stream}).encode()
-                    reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
+                    reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
                                    % (len(body), body))
                     wait_until("the session is open", lambda: num_running() == 1)
                 wait_until("the session has ended", lambda: num_running() == 0)
@@ -199,7 +199,7 @@ class NothingLostTest(DoorTest):
         with socket.socket() as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             reader.connect((host, int(port)))
-            reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            reader.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                            b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
             wait_until("the reader is dropped", lambda: "did not read" in program.err())
 
