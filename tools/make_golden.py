@@ -32,6 +32,7 @@ GPT2 = dict(model_type="gpt2", vocab_size=VOCAB_SIZE, n_embd=32, n_layer=2,
             n_head=4, n_positions=64, n_inner=None,
             activation_function="gelu_new", layer_norm_epsilon=1e-5,
             bos_token_id=0, eos_token_id=1)
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)
 LLAMA3_ROPE = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
                    high_freq_factor=4.0, original_max_position_embeddings=16)
 
@@ -60,6 +61,15 @@ CASES = {
     "llama_linear_rope": case(
         LLAMA | dict(rope_scaling=dict(type="linear", factor=2.5)),
         num_tokens=60),
+    # Pairs that are kept, blended and stretched: with theta = 100 the bounds of
+    # these eight are 0 and 3, and 0.9 and 4.0.
+    "qwen3_yarn": case(
+        QWEN2 | dict(model_type="qwen3", head_dim=16, rope_theta=100.0,
+                     rope_scaling=YARN), num_tokens=100),
+    "llama_yarn_v5": case(
+        LLAMA | dict(head_dim=16, rope_theta=100.0, rope_scaling=YARN | dict(
+            beta_fast=3.0, beta_slow=0.5, truncate=False, attention_factor=1.25)),
+        num_tokens=100, style=5),
     "tinyllama_tied_bf16": case(
         LLAMA | dict(tie_word_embeddings=True, num_attention_heads=8),
         dtype=torch.bfloat16),

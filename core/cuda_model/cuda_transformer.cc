@@ -188,12 +188,13 @@ absl::Status CudaTransformer::UploadAngles() {
   if (config_.positions != PositionKind::kRotary) return absl::OkStatus();
   const std::vector<float> frequencies = RotaryFrequencies(config_);
   const size_t count = frequencies.size() * config_.context_length;
+  const auto magnitude = static_cast<float>(config_.rope_scaling.magnitude);
   std::vector<float> angles(2 * count);
   for (size_t i = 0; i < count; ++i) {
     const float angle = static_cast<float>(i / frequencies.size()) *
                         frequencies[i % frequencies.size()];
-    angles[i] = std::cos(angle);
-    angles[count + i] = std::sin(angle);
+    angles[i] = magnitude * std::cos(angle);
+    angles[count + i] = magnitude * std::sin(angle);
   }
   const size_t bytes = angles.size() * sizeof(float);
   OUTRIDER_ASSIGN_OR_RETURN(DeviceMemory memory,

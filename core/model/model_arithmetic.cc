@@ -27,6 +27,13 @@ std::string DescribePositions(const ModelConfig& config) {
                       Exactly(scaling.high_freq_factor), " ",
                       Exactly(scaling.original_context_length));
       break;
+    case RopeScaling::Kind::kYarn:
+      absl::StrAppend(
+          &rotary, " yarn ", Exactly(scaling.factor), " ",
+          Exactly(scaling.original_context_length), " ",
+          Exactly(scaling.beta_fast), " ", Exactly(scaling.beta_slow), " ",
+          scaling.has_whole_bounds ? "whole " : "", Exactly(scaling.magnitude));
+      break;
   }
   return rotary;
 }

@@ -45,6 +45,17 @@ TEST(ModelArithmeticTest, IsAnotherWhereRowsAre) {
                           .factor = 2,
                           .original_context_length = 64};
       },
+      [](ModelConfig& c) {
+        c.rope_scaling = {.kind = RopeScaling::Kind::kYarn,
+                          .factor = 2,
+                          .original_context_length = 64};
+      },
+      [](ModelConfig& c) {
+        c.rope_scaling = {.kind = RopeScaling::Kind::kYarn,
+                          .factor = 2,
+                          .original_context_length = 64,
+                          .magnitude = 1.1};
+      },
   };
   const std::string before = DescribeArithmetic(LlamaConfig());
   std::string last = before;

@@ -15,6 +15,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/strict_json.h"
 #include "core/model/config_fields.h"
+#include "core/model/read_rope.h"
 
 namespace outrider {
 namespace {
@@ -23,7 +24,6 @@ using nlohmann::json;
 
 // Far above any model, far below where products overflow 64 bits.
 constexpr int kMaxSize = 1 << 22;
-constexpr int kMaxContext = 1 << 27;
 constexpr int kMaxLayers = 4096;
 
 struct Family {
@@ -80,43 +80,6 @@ void RefuseUnsupportedParts(ConfigFields& fields) {
   }
 }
 
-// transformers 4: rope_theta and rope_scaling {"type" or "rope_type"};
-// transformers 5: both in rope_parameters.
-void ReadRope(ConfigFields& fields, ModelConfig& config) {
-  config.rope_theta = fields.PositiveNumber("rope_theta", 10000.0);
-  const char* name =
-      fields.Find("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const json* object = fields.Find(name);
-  if (object == nullptr) return;
-  ConfigFields rope(*object, absl::StrCat(fields.where(), ": ", name));
-  if (object->is_object()) {
-    config.rope_theta = rope.PositiveNumber("rope_theta", config.rope_theta);
-    if (rope.Number("partial_rotary_factor", 1.0) != 1.0) {
-      rope.Unsupported("partial_rotary_factor other than 1");
-    }
-    const std::string type =
-        rope.String(rope.Find("rope_type") ? "rope_type" : "type");
-    RopeScaling& scaling = config.rope_scaling;
-    if (type == "linear") {
-      scaling.kind = RopeScaling::Kind::kLinear;
-      scaling.factor = rope.PositiveNumber("factor");
-    } else if (type == "llama3") {
-      scaling.kind = RopeScaling::Kind::kLlama3;
-      scaling.factor = rope.PositiveNumber("factor");
-      scaling.low_freq_factor = rope.PositiveNumber("low_freq_factor");
-      scaling.high_freq_factor = rope.PositiveNumber("high_freq_factor");
-      scaling.original_context_length =
-          rope.PositiveNumber("original_max_position_embeddings");
-      if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-        rope.Invalid("high_freq_factor is not above low_freq_factor");
-      }
-    } else if (type != "default" && rope.status().ok()) {
-      rope.Unsupported(absl::StrCat("rope type \"", type, "\""));
-    }
-  }
-  fields.Adopt(rope.status());
-}
-
 // Mistral: one window for all layers. Qwen: by layer_types, else from layer
 // max_window_layers on; only with use_sliding_window.
 void ReadSlidingWindows(ConfigFields& fields, ModelConfig& config) {
@@ -124,7 +87,8 @@ void ReadSlidingWindows(ConfigFields& fields, ModelConfig& config) {
   if (config.model_type == "mistral") {
     if (fields.IsNull("sliding_window")) return;
     config.sliding_windows.assign(
-        config.num_layers, fields.Int("sliding_window", 1, kMaxContext, 4096));
+        config.num_layers,
+        fields.Int("sliding_window", 1, kMaxContextLength, 4096));
     return;
   }
   if (config.model_type != "qwen2" && config.model_type != "qwen3") return;
@@ -133,7 +97,7 @@ void ReadSlidingWindows(ConfigFields& fields, ModelConfig& config) {
   const bool is_used = fields.Bool("use_sliding_window", false) &&
                        !fields.IsNull("sliding_window");
   const int window =
-      is_used ? fields.Int("sliding_window", 1, kMaxContext, 4096) : 0;
+      is_used ? fields.Int("sliding_window", 1, kMaxContextLength, 4096) : 0;
   if (layer_types == nullptr) {
     const int first = fields.Int("max_window_layers", 0, kMaxLayers, 28);
     for (int i = first; i < config.num_layers; ++i) {
@@ -163,7 +127,8 @@ void ReadLlamaLike(ConfigFields& fields, ModelConfig& config) {
   config.intermediate_size = fields.Int("intermediate_size", 1, kMaxSize);
   config.num_layers = fields.Int("num_hidden_layers", 1, kMaxLayers);
   config.num_heads = fields.Int("num_attention_heads", 1, kMaxSize);
-  config.context_length = fields.Int("max_position_embeddings", 1, kMaxContext);
+  config.context_length =
+      fields.Int("max_position_embeddings", 1, kMaxContextLength);
   if (!fields.status().ok()) return;
 
   // A missing count means all heads in Llama; elsewhere the default depends on

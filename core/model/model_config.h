@@ -11,6 +11,9 @@
 
 namespace outrider {
 
+// Of a context, in tokens: more is taken for a mistake.
+inline constexpr int kMaxContextLength = 1 << 27;
+
 // How the tensors are named and laid out.
 enum class ModelLayout {
   kLlama,  // Llama, Mistral, Qwen2, Qwen3: q, k, v, gate, up as [out, in]
@@ -23,13 +26,21 @@ enum class FeedForwardKind { kSiluGated, kGelu };
 
 // How rotary frequencies are stretched beyond the trained context.
 struct RopeScaling {
-  enum class Kind { kNone, kLinear, kLlama3 };
+  enum class Kind { kNone, kLinear, kLlama3, kYarn };
   Kind kind = Kind::kNone;
   double factor = 1.0;
   // Only kLlama3.
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
+  // Only kLlama3 and kYarn.
   double original_context_length = 0.0;
+  // Only kYarn: pairs that turn at least so often in the original context are
+  // kept, those that turn no more often than beta_slow are stretched.
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool has_whole_bounds = true;  // these two, as numbers of pairs
+  // Cosines and sines are multiplied by it: 1 but under kYarn.
+  double magnitude = 1.0;
 };
 
 // What a decoder-only transformer looks like: config.json, validated, with the

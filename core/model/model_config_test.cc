@@ -93,6 +93,39 @@ TEST(ModelConfigTest, RopeIsReadFromBothGenerationsOfTheLibrary) {
   EXPECT_EQ(legacy.rope_scaling.kind, RopeScaling::Kind::kLinear);
 }
 
+// As the model cards of Qwen2.5 and Qwen3 have it: max_position_embeddings
+// stays what it was.
+TEST(ModelConfigTest, YarnIsReadWithItsDefaultsAndStretchesTheContext) {
+  json yarn = {{"type", "yarn"},
+               {"factor", 4.0},
+               {"original_max_position_embeddings", 32768}};
+  const ModelConfig config =
+      Parse(With(Typed("qwen3"), {{"rope_scaling", yarn}}));
+  const RopeScaling& scaling = config.rope_scaling;
+  EXPECT_EQ(scaling.kind, RopeScaling::Kind::kYarn);
+  EXPECT_EQ(scaling.factor, 4.0);
+  EXPECT_EQ(scaling.original_context_length, 32768);
+  EXPECT_EQ(scaling.beta_fast, 32.0);
+  EXPECT_EQ(scaling.beta_slow, 1.0);
+  EXPECT_TRUE(scaling.has_whole_bounds);
+  EXPECT_NEAR(scaling.magnitude, 1.1386294, 1e-7);
+  EXPECT_EQ(config.context_length, 131072);
+
+  yarn["mscale"] = 2.0;
+  yarn["mscale_all_dim"] = 1.0;
+  EXPECT_NEAR(Parse(With(Typed("qwen3"), {{"rope_scaling", yarn}}))
+                  .rope_scaling.magnitude,
+              1.2772589 / 1.1386294, 1e-6);
+  yarn["attention_factor"] = 1.5;
+  yarn["beta_fast"] = 8;
+  yarn["truncate"] = false;
+  const RopeScaling named =
+      Parse(With(Typed("qwen3"), {{"rope_parameters", yarn}})).rope_scaling;
+  EXPECT_EQ(named.magnitude, 1.5);
+  EXPECT_EQ(named.beta_fast, 8);
+  EXPECT_FALSE(named.has_whole_bounds);
+}
+
 TEST(ModelConfigTest, WindowsFollowTheRulesOfEachFamily) {
   const json window = {{"sliding_window", 16}};
   EXPECT_THAT(Parse(With(Llama(), window)).sliding_windows, Each(0));
@@ -157,7 +190,6 @@ TEST(ModelConfigTest, WhatIsNotSupportedIsRefusedByName) {
       {Typed("qwen3_moe"), "qwen3_moe"},
       {With(Llama(), {{"architectures", {"LlamaForSequenceClassification"}}}),
        "LlamaForSequenceClassification"},
-      {rope("yarn"), "yarn"},
       {rope("dynamic"), "dynamic"},
       {rope("longrope"), "longrope"},
       {With(Llama(), {{"hidden_act", "gelu"}}), "gelu"},
@@ -209,6 +241,17 @@ TEST(ModelConfigTest, ValuesThatMakeNoSenseAreRefusedByField) {
       {{{"rope_scaling", 3}}, "rope_scaling"},
       {{{"rope_scaling", {{"factor", 2}}}}, "type"},
       {{{"rope_scaling", {{"rope_type", "linear"}}}}, "factor"},
+      {{{"rope_scaling", {{"rope_type", "yarn"}}}}, "factor"},
+      {{{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 0.5}}}},
+       "factor is below 1"},
+      {{{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 1e9}}}},
+       "original_max_position_embeddings"},
+      {{{"rope_scaling",
+         {{"rope_type", "yarn"}, {"factor", 2}, {"beta_slow", 64}}}},
+       "beta_fast"},
+      {{{"rope_theta", 1},
+        {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}}},
+       "rope_theta"},
       {{{"tie_word_embeddings", "yes"}}, "tie_word_embeddings"},
       {{{"hidden_act", 3}}, "hidden_act"},
       {{{"model_type", 3}}, "model_type"},

@@ -10,7 +10,8 @@ namespace outrider {
 
 // How fast each pair of a head's elements turns, in radians a position:
 // [head_dim / 2]. Computed in float32, as the reference does: the difference
-// to float64 grows with the position.
+// to float64 grows with the position. Their cosines and sines are to be
+// multiplied by config.rope_scaling.magnitude.
 std::vector<float> RotaryFrequencies(const ModelConfig& config);
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/model/rotary_frequencies.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -63,6 +64,24 @@ TEST(RotaryFrequenciesTest,
     }
   }
   EXPECT_GT(num_blended, 0);
+}
+
+// Pair 9.04 turns 32 times in 8192 positions, and pair 17.49 once.
+TEST(RotaryFrequenciesTest, YarnBlendsBetweenTwoPairs) {
+  RopeScaling yarn = {.kind = RopeScaling::Kind::kYarn,
+                      .factor = 8.0,
+                      .original_context_length = 8192.0};
+  for (const bool has_whole_bounds : {true, false}) {
+    yarn.has_whole_bounds = has_whole_bounds;
+    const double first = has_whole_bounds ? 9 : 9.0405;
+    const double last = has_whole_bounds ? 18 : 17.4921;
+    const std::vector<float> frequencies = RotaryFrequencies(Config(yarn));
+    for (size_t i = 0; i < 32; ++i) {
+      const double stretched = std::clamp(
+          (static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+      EXPECT_NEAR(frequencies[i] / Plain(i), 1 - stretched * 7 / 8, 1e-4) << i;
+    }
+  }
 }
 
 }  // namespace

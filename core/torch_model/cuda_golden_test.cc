@@ -199,14 +199,16 @@ TEST(CudaLoadTest, HeadsThatTheKernelsDoNotTakeAreRefusedBeforeWeightsAreRead) {
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("head_dim 4"));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, CudaGoldenTest,
-    ::testing::Values("gpt2", "gpt2_untied", "llama", "llama3_rope",
-                      "llama3_rope_v5", "llama_biases", "llama_linear_rope",
-                      "mistral_fp16", "mistral_sliding_sharded",
-                      "qwen2_sliding", "qwen2_sliding_bf16_sharded",
-                      "qwen2_tied", "qwen3"),
-    [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Models, CudaGoldenTest,
+                         ::testing::Values("gpt2", "gpt2_untied", "llama",
+                                           "llama3_rope", "llama3_rope_v5",
+                                           "llama_biases", "llama_linear_rope",
+                                           "llama_yarn_v5", "mistral_fp16",
+                                           "mistral_sliding_sharded",
+                                           "qwen2_sliding",
+                                           "qwen2_sliding_bf16_sharded",
+                                           "qwen2_tied", "qwen3", "qwen3_yarn"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace outrider

@@ -236,7 +236,7 @@ TEST(GoldenModelsTest, EosIdsComeFromBothConfigFilesEachOnce) {
 }
 
 TEST(GoldenModelsTest, NoCaseOfTheListIsMissing) {
-  EXPECT_EQ(CaseNames().size(), 14u);
+  EXPECT_EQ(CaseNames().size(), 16u);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace outrider {
 
 RotaryAngles AnglesAt(absl::Span<const float> frequencies,
-                      absl::Span<const int> positions) {
+                      absl::Span<const int> positions, float magnitude) {
   const auto num_rows = static_cast<int64_t>(positions.size());
   const auto half = static_cast<int64_t>(frequencies.size());
   at::Tensor cosine = at::empty({num_rows, half}, at::kFloat);
@@ -19,8 +19,8 @@ RotaryAngles AnglesAt(absl::Span<const float> frequencies,
   for (const int position : positions) {
     for (const float frequency : frequencies) {
       const float angle = static_cast<float>(position) * frequency;
-      *c++ = std::cos(angle);
-      *s++ = std::sin(angle);
+      *c++ = magnitude * std::cos(angle);
+      *s++ = magnitude * std::sin(angle);
     }
   }
   return {cosine, sine};

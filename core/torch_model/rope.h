@@ -9,8 +9,9 @@
 
 namespace outrider {
 
+// Cosines and sines, multiplied by `magnitude` (RopeScaling).
 RotaryAngles AnglesAt(absl::Span<const float> frequencies,
-                      absl::Span<const int> positions);
+                      absl::Span<const int> positions, float magnitude = 1);
 
 }  // namespace outrider
 

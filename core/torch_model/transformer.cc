@@ -68,7 +68,9 @@ at::Tensor Transformer::Forward(absl::Span<const Extension> batch,
   if (config_.positions == PositionKind::kLearned) {
     x = x + ops_->Embed(weights_.position_embedding, rows.positions);
   } else {
-    rows.layout.angles = AnglesAt(frequencies_, rows.positions);
+    rows.layout.angles =
+        AnglesAt(frequencies_, rows.positions,
+                 static_cast<float>(config_.rope_scaling.magnitude));
   }
 
   for (int i = 0; i < config_.num_layers; ++i) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/model/read_rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace outrider {
+namespace {
+
+// How much larger rotated queries and keys get, by YaRN's section 3.4: there
+// the square of this is the inverse of a temperature, whose best value falls
+// with the logarithm of the factor.
+double MagnitudeOfYarn(double factor, double scale) {
+  return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
+}
+
+// Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language
+// Models", with the names and defaults of transformers.
+void ReadYarn(ConfigFields& rope, ModelConfig& config) {
+  RopeScaling& scaling = config.rope_scaling;
+  scaling.kind = RopeScaling::Kind::kYarn;
+  scaling.factor = rope.PositiveNumber("factor");
+  scaling.original_context_length = rope.PositiveNumber(
+      "original_max_position_embeddings", config.context_length);
+  scaling.beta_fast = rope.PositiveNumber("beta_fast", scaling.beta_fast);
+  scaling.beta_slow = rope.PositiveNumber("beta_slow", scaling.beta_slow);
+  scaling.has_whole_bounds = rope.Bool("truncate", true);
+  const double scale = rope.Number("mscale", 0);
+  const double scale_of_all = rope.Number("mscale_all_dim", 0);
+  scaling.magnitude = rope.PositiveNumber(
+      "attention_factor",
+      scale != 0 && scale_of_all != 0
+          ? MagnitudeOfYarn(scaling.factor, scale) /
+                MagnitudeOfYarn(scaling.factor, scale_of_all)
+          : MagnitudeOfYarn(scaling.factor, 1));
+  if (!rope.status().ok()) return;
+  if (config.rope_theta <= 1) rope.Invalid("rope_theta is not above 1");
+  if (scaling.factor < 1) rope.Invalid("factor is below 1");
+  if (scaling.beta_fast < scaling.beta_slow) {
+    rope.Invalid("beta_fast is below beta_slow");
+  }
+  // Published instructions add rope_scaling, and leave
+  // max_position_embeddings as it was.
+  const double context = scaling.factor * scaling.original_context_length;
+  if (context < 1 || context > kMaxContextLength) {
+    rope.Invalid("factor times original_max_position_embeddings is no length");
+    return;
+  }
+  config.context_length = static_cast<int>(context);
+}
+
+void ReadLlama3(ConfigFields& rope, RopeScaling& scaling) {
+  scaling.kind = RopeScaling::Kind::kLlama3;
+  scaling.factor = rope.PositiveNumber("factor");
+  scaling.low_freq_factor = rope.PositiveNumber("low_freq_factor");
+  scaling.high_freq_factor = rope.PositiveNumber("high_freq_factor");
+  scaling.original_context_length =
+      rope.PositiveNumber("original_max_position_embeddings");
+  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
+    rope.Invalid("high_freq_factor is not above low_freq_factor");
+  }
+}
+
+void ReadScaling(ConfigFields& rope, ModelConfig& config) {
+  const std::string type =
+      rope.String(rope.Find("rope_type") ? "rope_type" : "type");
+  if (type == "linear") {
+    config.rope_scaling.kind = RopeScaling::Kind::kLinear;
+    config.rope_scaling.factor = rope.PositiveNumber("factor");
+  } else if (type == "llama3") {
+    ReadLlama3(rope, config.rope_scaling);
+  } else if (type == "yarn") {
+    ReadYarn(rope, config);
+  } else if (type != "default" && rope.status().ok()) {
+    rope.Unsupported(absl::StrCat("rope type \"", type, "\""));
+  }
+}
+
+}  // namespace
+
+void ReadRope(ConfigFields& fields, ModelConfig& config) {
+  config.rope_theta = fields.PositiveNumber("rope_theta", 10000.0);
+  const char* name =
+      fields.Find("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  const nlohmann::json* object = fields.Find(name);
+  if (object == nullptr) return;
+  ConfigFields rope(*object, absl::StrCat(fields.where(), ": ", name));
+  if (object->is_object()) {
+    config.rope_theta = rope.PositiveNumber("rope_theta", config.rope_theta);
+    if (rope.Number("partial_rotary_factor", 1.0) != 1.0) {
+      rope.Unsupported("partial_rotary_factor other than 1");
+    }
+    ReadScaling(rope, config);
+  }
+  fields.Adopt(rope.status());
+}
+
+}  // namespace outrider
