@@ -16,6 +16,8 @@ const json& NoFields() {
 
 }  // namespace
 
+std::string Briefly(const json& value) { return value.dump().substr(0, 200); }
+
 ConfigFields::ConfigFields(const json& object, const std::string& where)
     : fields_(
           *JsonFields::Of(object.is_object() ? object : NoFields(), where)) {

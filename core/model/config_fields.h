@@ -14,6 +14,9 @@
 
 namespace outrider {
 
+// As an error shows it: its first 200 bytes.
+std::string Briefly(const nlohmann::json& value);
+
 // The fields of a config.json, of which there are many: remembers the first
 // problem, so that callers read on and look at status() at the end. A missing
 // field without a default is a problem. `object` must outlive it.

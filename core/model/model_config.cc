@@ -63,8 +63,8 @@ std::string ReadModelType(ConfigFields& fields) {
 // Whatever would change the numbers and is not in ModelConfig.
 void RefuseUnsupportedParts(ConfigFields& fields) {
   if (const json* quantization = fields.Find("quantization_config")) {
-    fields.Unsupported(absl::StrCat("quantization_config ",
-                                    quantization->dump().substr(0, 200)));
+    fields.Unsupported(
+        absl::StrCat("quantization_config ", Briefly(*quantization)));
   }
   for (const char* name :
        {"num_experts", "num_local_experts", "dual_chunk_attention_config",

@@ -126,6 +126,70 @@ TEST(ModelConfigTest, YarnIsReadWithItsDefaultsAndStretchesTheContext) {
   EXPECT_FALSE(named.has_whole_bounds);
 }
 
+// What transformers 5 writes for a Qwen3, and what the cards of such models say
+// to add for longer texts.
+TEST(ModelConfigTest, ARopeScalingBesideOtherRopeParametersIsNotDropped) {
+  const json saved = With(
+      Typed("qwen3"), {{"rope_parameters",
+                        {{"rope_theta", 1000000}, {"rope_type", "default"}}}});
+  EXPECT_EQ(Parse(saved).rope_theta, 1e6);
+  const json yarn = {{"rope_type", "yarn"},
+                     {"factor", 4.0},
+                     {"original_max_position_embeddings", 32768}};
+  const json linear = {{"type", "linear"}, {"factor", 4.0}};
+  const json other_theta = {{"rope_type", "default"}, {"rope_theta", 10000}};
+  // Its rope_theta is the default, 10000, to transformers.
+  const json no_theta = {{"rope_type", "default"}};
+  for (const json& scaling : {yarn, linear, other_theta, no_theta}) {
+    const absl::Status status = Error(With(saved, {{"rope_scaling", scaling}}));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << scaling;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("rope_parameters"), HasSubstr("rope_scaling {"),
+                      HasSubstr("keep one of them"), HasSubstr("config.json")));
+  }
+}
+
+TEST(ModelConfigTest, RopesOfBothGenerationsMayStandSideBySideIfTheyAgree) {
+  const json linear = {{"type", "linear"}, {"factor", 4}};
+  const json recent = {
+      {"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 5e5}};
+  for (const ModelConfig& config :
+       {Parse(With(Llama(), {{"rope_theta", 5e5},
+                             {"rope_scaling", linear},
+                             {"rope_parameters", recent}})),
+        Parse(With(Llama(), {{"rope_scaling", nullptr},
+                             {"rope_parameters", recent}}))}) {
+    EXPECT_EQ(config.rope_theta, 5e5);
+    EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kLinear);
+    EXPECT_EQ(config.rope_scaling.factor, 4.0);
+  }
+}
+
+// The fields of SmolLM2-1.7B-Instruct, which names more than it uses.
+TEST(ModelConfigTest, SmolLm2IsALlama) {
+  const ModelConfig config = Parse(json::parse(R"({
+      "architectures": ["LlamaForCausalLM"], "attention_bias": false,
+      "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+      "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+      "intermediate_size": 8192, "is_llama_config": true,
+      "max_position_embeddings": 8192, "mlp_bias": false,
+      "model_type": "llama", "num_attention_heads": 32,
+      "num_hidden_layers": 24, "num_key_value_heads": 32, "pad_token_id": 2,
+      "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false,
+      "rope_scaling": null, "rope_theta": 130000, "tie_word_embeddings": true,
+      "torch_dtype": "bfloat16",
+      "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+      "transformers_version": "4.42.3", "use_cache": true,
+      "vocab_size": 49152})"));
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.num_kv_heads, 32);
+  EXPECT_EQ(config.rope_theta, 130000.0);
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kNone);
+  EXPECT_TRUE(config.has_tied_head);
+  EXPECT_FALSE(config.has_qkv_bias);
+  EXPECT_THAT(config.eos_ids, ElementsAre(2));
+}
+
 TEST(ModelConfigTest, WindowsFollowTheRulesOfEachFamily) {
   const json window = {{"sliding_window", 16}};
   EXPECT_THAT(Parse(With(Llama(), window)).sliding_windows, Each(0));

@@ -10,6 +10,33 @@
 namespace outrider {
 namespace {
 
+// What both generations of the library mean by `rope`, in the same words.
+nlohmann::json SpelledAlike(nlohmann::json rope, double rope_theta) {
+  if (!rope.is_object()) return rope;
+  if (!rope.contains("rope_type") && rope.contains("type")) {
+    rope["rope_type"] = rope["type"];
+  }
+  rope.erase("type");
+  if (!rope.contains("rope_theta")) rope["rope_theta"] = rope_theta;
+  return rope;
+}
+
+// Where both are there transformers takes rope_scaling alone, with the default
+// rope_theta if it has none. Whoever wrote the two may have meant another
+// thing: what only one of them says must not be dropped silently.
+void CheckRopesAgree(ConfigFields& fields, double rope_theta) {
+  const nlohmann::json* recent = fields.Find("rope_parameters");
+  const nlohmann::json* old = fields.Find("rope_scaling");
+  if (recent == nullptr || old == nullptr) return;
+  if (SpelledAlike(*recent, rope_theta) != SpelledAlike(*old, rope_theta)) {
+    fields.Invalid(absl::StrCat(
+        "rope_parameters ", Briefly(*recent), " and rope_scaling ",
+        Briefly(*old),
+        " differ, and transformers takes rope_scaling alone: keep one of them, "
+        "with the rope_theta that the model was trained with"));
+  }
+}
+
 // How much larger rotated queries and keys get, by YaRN's section 3.4: there
 // the square of this is the inverse of a temperature, whose best value falls
 // with the logarithm of the factor.
@@ -83,6 +110,7 @@ void ReadScaling(ConfigFields& rope, ModelConfig& config) {
 
 void ReadRope(ConfigFields& fields, ModelConfig& config) {
   config.rope_theta = fields.PositiveNumber("rope_theta", 10000.0);
+  CheckRopesAgree(fields, config.rope_theta);
   const char* name =
       fields.Find("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const nlohmann::json* object = fields.Find(name);
