@@ -79,6 +79,21 @@ LONG = [("a", 700), ("^", 500), (" ", 600), ("\n", 300), ("😀", 150), ("ab ", 
         ("\u0301", 120), ("\u0323\u0301", 80), ("1", 200), (" \n", 100), ("字", 120),
         ("\u0f73", 70), ("'s", 90), ("\t", 200), ("e\u0301", 60)]
 
+# These are for a tokenizer that cuts digits off: they have white space before and between
+# digits, those of other scripts and kinds, and bytes that its vocabulary lacks, between
+# neighbours that merge.
+DIGIT_TEXTS = [
+    "a  1", " 1", "  1", "1  ", "1 2  3   4", "a\n\n 12", "1  \n 2", "x\t\t7", "\r\n  42", "!!  7", "it's1's 1'ts",
+    "١٢٣ ४५६  ๑๒ 𝟙𝟚  １２",
+    "x²y³ m½ 3¾  ①② Ⅻ ⅷ 〇三 ㊿ ፳ ৴ ௰ \u0bf0\u0d70 \U00010107\U00012400",
+    "v1.2.3-rc4 0x1F 1e10 2026-11-30T12:34",
+    # Numeric since Unicode 16, which ICU 72 does not know.
+    "a\U00010d40 \U000116d1!\U00011bf2.\U00016135  \U00016d76\U0001ccf7b \U0001e5f8",
+    "1<|im_start|>2 <|im_end|> 3<|im_end|>\n4  <|endoftext|>",
+    "<|im_start|>user\n12 + 30?<|im_end|>\n<|im_start|>assistant\n",
+    "a\x04b \x06\x13\x14 th\x16e  \x1d1 \x041", "re\x04turn def\x1d\x1dine \U00040000 a\U000c0041b \U0010ffff",
+]
+
 POOL = (
     list("aabcdeEsSTtlmv01239   \t\n\r'\"_-.,!<>|/") + ["'s", "'LL", "'ve", "  ", "\r\n", "\n\n"]
     + list("éßıſKǅʼªйΩ我の한ﬁעدไदि١४½²Ⅷ①€“…▁\u00a0\u3000\u0085\u2028\u200b\u200d\ufeff\u180e\u0301\u0323\u0344\ufe0f")
@@ -111,6 +126,15 @@ def byte_level(pattern, vocab_size, special, **options):
     tokenizer = trained(pre_tokenizer, vocab_size, special, alphabet)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
+
+
+def alphabet_order(char):
+    """The byte that a character of the byte alphabet stands for."""
+    code = ord(char)
+    if code < 256:
+        return code
+    spelled = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    return [byte for byte in range(256) if byte not in spelled][code - 256]
 
 
 def added(content, **flags):
@@ -168,6 +192,22 @@ def qwen2():
     tokenizer.add_tokens([added("<tool_call>", normalized=False), added("cafe\u0301", normalized=True),
                           added("e\u0323\u0302x", normalized=False)])
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return json.loads(tokenizer.to_str())
+
+
+def smollm2():
+    """Is as SmolLM2's: digits are cut off, special tokens come first, and 21 bytes have no token."""
+    lacking = [0x04, 0x06, 0x13, 0x14, 0x16, 0x1D, 0xC0, 0xC1, 0xF1, 0xF2, *range(0xF5, 0x100)]
+    of_byte = sorted(pre_tokenizers.ByteLevel.alphabet(), key=alphabet_order)
+    specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>", "<filename>",
+                "<gh_stars>", "<issue_start>", "<issue_comment>", "<issue_closed>", "<jupyter_start>", "<jupyter_text>",
+                "<jupyter_code>", "<jupyter_output>", "<jupyter_script>", "<empty_output>"]
+    pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    alphabet = [char for byte, char in enumerate(of_byte) if byte not in lacking]
+    tokenizer = trained(pre_tokenizer, 600, specials, alphabet)
+    tokenizer.decoder = decoders.ByteLevel()
+    assert not {of_byte[byte] for byte in lacking} & tokenizer.get_vocab().keys()
     return json.loads(tokenizer.to_str())
 
 
@@ -241,8 +281,8 @@ def metaspace_never():
     return data
 
 
-def random_text(rng, tokens):
-    parts = [rng.choice(tokens) if rng.random() < 0.08 else rng.choice(POOL)
+def random_text(rng, tokens, pool):
+    parts = [rng.choice(tokens) if rng.random() < 0.08 else rng.choice(pool)
              for _ in range(rng.randint(1, 30))]
     return "".join(parts)
 
@@ -259,10 +299,13 @@ def encode_case(tokenizer, text, case):
     return {**case, "ids": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=True)}
 
 
-def cases(tokenizer, seed):
+def cases(tokenizer, seed, more=()):
+    """`more`: texts of this kind's own, whose characters the random ones have too."""
+    pool = POOL + sorted({char for text in more for char in text})
     rng = random.Random(seed)
     contents = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-    texts = TEXTS + added_token_texts(contents) + [random_text(rng, contents) for _ in range(120)]
+    texts = TEXTS + list(more) + added_token_texts(contents)
+    texts += [random_text(rng, contents, pool) for _ in range(120)]
     encode = [encode_case(tokenizer, text, {"text": text}) for text in dict.fromkeys(texts)]
     encode += [encode_case(tokenizer, data.decode("utf-8", "replace"), {"hex": data.hex()}) for data in BROKEN]
     encode += [encode_case(tokenizer, text * times, {"text": text, "repeat": times}) for text, times in LONG]
@@ -281,9 +324,9 @@ def write(path, data):
     path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def write_cases(path, tokenizer, seed):
+def write_cases(path, tokenizer, seed, more=()):
     """One case per line, so that a change is readable as a difference."""
-    data = cases(tokenizer, seed)
+    data = cases(tokenizer, seed, more)
     dump = lambda value: json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     lists = ",\n".join(f'"{name}":[\n' + ",\n".join(map(dump, data[name])) + "\n]"
                        for name in ("encode", "decode"))
@@ -292,14 +335,15 @@ def write_cases(path, tokenizer, seed):
 
 
 def main():
-    kinds = [gpt2, gpt2_added, llama3, qwen2, llama2, mistral_first, metaspace_always, metaspace_never]
+    kinds = [gpt2, gpt2_added, llama3, qwen2, llama2, mistral_first, metaspace_always, metaspace_never, smollm2]
     for seed, kind in enumerate(kinds):
         data = kind()
         folder = OUT / kind.__name__.replace("_", "-")
         write(folder / "tokenizer.json", data)
-        write_cases(folder / "cases.json", Tokenizer.from_str(json.dumps(data)), seed)
+        write_cases(folder / "cases.json", Tokenizer.from_str(json.dumps(data)), seed,
+                    DIGIT_TEXTS if kind is smollm2 else ())
     demo = Tokenizer.from_file(str(ROOT / "models/demo-target/tokenizer.json"))
-    write_cases(OUT / "demo-target/cases.json", demo, len(kinds))
+    write_cases(OUT / "demo-target/cases.json", demo, seed=8)
 
 
 if __name__ == "__main__":

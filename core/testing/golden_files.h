@@ -34,7 +34,8 @@ inline std::string FileContent(const std::string& path) {
 // The kinds that have a tokenizer.json of their own beside the cases.
 inline std::vector<std::string> GoldenKinds() {
   return {"gpt2",   "gpt2-added",    "llama3",           "qwen2",
-          "llama2", "mistral-first", "metaspace-always", "metaspace-never"};
+          "llama2", "mistral-first", "metaspace-always", "metaspace-never",
+          "smollm2"};
 }
 
 }  // namespace outrider::testing

@@ -84,6 +84,13 @@ void Add(const std::vector<NormalizerStep>& steps, FieldHash* hash) {
 }
 
 void Add(const PretokenizerSpec& spec, FieldHash* hash) {
+  // Those of files without Digits are what older releases make of them. Where
+  // there is one its name's length stands in the place of the kind, and is
+  // none.
+  if (spec.digits != Digits::kWithText) {
+    hash->String("Digits");
+    hash->Choice(spec.digits);
+  }
   hash->Choice(spec.kind);
   hash->Choice(spec.pattern);
   hash->Choice(spec.prepend);

@@ -44,6 +44,8 @@ TEST(FingerprintTest, EveryFieldCounts) {
       [](TokenizerSpec* s) { s->pretokenizer.prepend = Prepend::kFirst; },
       [](TokenizerSpec* s) { s->pretokenizer.cut_at_replacement = true; },
       [](TokenizerSpec* s) { s->pretokenizer.replacement = std::string("_"); },
+      [](TokenizerSpec* s) { s->pretokenizer.digits = Digits::kRunsAlone; },
+      [](TokenizerSpec* s) { s->pretokenizer.digits = Digits::kEachAlone; },
       [](TokenizerSpec* s) { s->prefix.clear(); },
       [](TokenizerSpec* s) { std::swap(s->prefix, s->suffix); },
       [](TokenizerSpec* s) { s->decoder.kind = DecoderSpec::Kind::kPieces; },

@@ -17,6 +17,18 @@ bool NeedsPrefix(const PretokenizerSpec& spec, absl::string_view text,
   return !absl::StartsWith(text, prefix);
 }
 
+void VisitStretch(const PretokenizerSpec& spec, absl::string_view text,
+                  absl::FunctionRef<void(absl::string_view)> visit) {
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = PieceEnd(spec.pattern, text, begin);
+    if (spec.cut_at_replacement) {
+      end = std::min(text.find(spec.replacement, begin + 1), text.size());
+    }
+    visit(text.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
 }  // namespace
 
 void ForEachPiece(const PretokenizerSpec& spec, absl::string_view text,
@@ -34,11 +46,8 @@ void ForEachPiece(const PretokenizerSpec& spec, absl::string_view text,
     text = changed;
   }
   for (size_t begin = 0; begin < text.size();) {
-    size_t end = PieceEnd(spec.pattern, text, begin);
-    if (spec.cut_at_replacement) {
-      end = std::min(text.find(spec.replacement, begin + 1), text.size());
-    }
-    visit(text.substr(begin, end - begin));
+    const size_t end = StretchEnd(spec.digits, text, begin);
+    VisitStretch(spec, text.substr(begin, end - begin), visit);
     begin = end;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "core/tokenizer/digits.h"
 #include "core/tokenizer/split_pattern.h"
 
 namespace outrider {
@@ -27,6 +28,7 @@ struct PretokenizerSpec {
                                       // in kByteLevel
   std::string replacement = {};       // kMetaspace only
   bool cut_at_replacement = false;    // kMetaspace only
+  Digits digits = Digits::kWithText;  // kByteLevel without `prepend` only
 };
 
 // Calls `visit` with each piece of `text`, in order. `is_first` says whether

@@ -61,5 +61,27 @@ TEST(PretokenizerTest, FirstMeansTheStartOfTheWholeText) {
               ElementsAre("a"));
 }
 
+PretokenizerSpec Gpt2After(Digits digits) {
+  return {.kind = PretokenizerSpec::Kind::kByteLevel,
+          .pattern = SplitPattern::kGpt2,
+          .digits = digits};
+}
+
+TEST(PretokenizerTest, ToAPatternADigitEndsTheTextBeforeIt) {
+  const PretokenizerSpec spec = Gpt2After(Digits::kEachAlone);
+  EXPECT_THAT(Pieces(spec, "a  12 b"), ElementsAre("a", "  ", "1", "2", " b"));
+  EXPECT_THAT(Pieces(spec, "a \n1\n\n b"),
+              ElementsAre("a", " \n", "1", "\n\n", " b"));
+  EXPECT_THAT(Pieces(spec, "it's1's"), ElementsAre("it", "'s", "1", "'s"));
+  EXPECT_THAT(Pieces(spec, "x²½Ⅷ١y"),
+              ElementsAre("x", "²", "½", "Ⅷ", "١", "y"));
+}
+
+TEST(PretokenizerTest, RunsOfDigitsMayStayWhole) {
+  const PretokenizerSpec spec = Gpt2After(Digits::kRunsAlone);
+  EXPECT_THAT(Pieces(spec, "a  12½ b3"),
+              ElementsAre("a", "  ", "12½", " b", "3"));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -175,7 +175,15 @@ absl::StatusOr<SplitPattern> ParseSplit(const JsonFields& fields) {
   return *known;
 }
 
-// Byte-level models of today: their own Split, then ByteLevel for the bytes.
+absl::StatusOr<Digits> ParseDigits(const JsonFields& fields) {
+  OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "individual_digits"}));
+  OUTRIDER_ASSIGN_OR_RETURN(const bool individual,
+                            fields.Bool("individual_digits"));
+  return individual ? Digits::kEachAlone : Digits::kRunsAlone;
+}
+
+// Byte-level models of today: their own Split, then ByteLevel for the bytes; or
+// Digits, then ByteLevel for what lies between them.
 absl::StatusOr<PretokenizerSpec> ParsePretokenizerSequence(
     const JsonFields& fields) {
   OUTRIDER_RETURN_IF_ERROR(fields.AllAmong({"type", "pretokenizers"}));
@@ -189,14 +197,22 @@ absl::StatusOr<PretokenizerSpec> ParsePretokenizerSequence(
       const JsonFields first,
       JsonFields::Of((*parts)[0], "pre_tokenizer.pretokenizers[0]"));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string type, first.String("type"));
-  if (type != "Split") {
+  if (type != "Split" && type != "Digits") {
     return first.Unsupported(absl::StrCat(type, " before another part"));
   }
-  OUTRIDER_ASSIGN_OR_RETURN(const SplitPattern pattern, ParseSplit(first));
   OUTRIDER_ASSIGN_OR_RETURN(PretokenizerSpec spec,
                             ParsePretokenizer((*parts)[1]));
-  if (spec.kind != PretokenizerSpec::Kind::kByteLevel ||
-      spec.pattern != SplitPattern::kWhole || spec.prepend != Prepend::kNever) {
+  const bool is_plain = spec.kind == PretokenizerSpec::Kind::kByteLevel &&
+                        spec.prepend == Prepend::kNever &&
+                        spec.digits == Digits::kWithText;
+  if (type == "Digits") {
+    OUTRIDER_ASSIGN_OR_RETURN(spec.digits, ParseDigits(first));
+    if (is_plain) return spec;
+    return fields.Unsupported(
+        "Digits before anything but ByteLevel without add_prefix_space");
+  }
+  OUTRIDER_ASSIGN_OR_RETURN(const SplitPattern pattern, ParseSplit(first));
+  if (!is_plain || spec.pattern != SplitPattern::kWhole) {
     return fields.Unsupported(
         "a Split before anything but ByteLevel without use_regex and "
         "add_prefix_space");

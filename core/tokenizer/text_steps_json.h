@@ -18,7 +18,7 @@ namespace outrider {
 absl::Status AppendNormalizer(const nlohmann::json& value,
                               std::vector<NormalizerStep>* steps);
 
-// ByteLevel, a known Split followed by ByteLevel, or Metaspace.
+// ByteLevel, a known Split or Digits followed by ByteLevel, or Metaspace.
 absl::StatusOr<PretokenizerSpec> ParsePretokenizer(const nlohmann::json& value);
 
 // ByteLevel, Metaspace, or a Sequence of Replace, ByteFallback, Fuse and Strip

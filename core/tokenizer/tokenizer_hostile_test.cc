@@ -148,14 +148,15 @@ TEST(TokenizerHostileTest, MillionsOfValuesAreRefusedWithoutBeingKept) {
 }
 
 TEST(TokenizerHostileTest, LongTextsOfOneCharacterAreEncodedInTime) {
-  for (const char* kind :
-       {"gpt2-added", "llama3", "qwen2", "llama2", "metaspace-always"}) {
+  for (const char* kind : {"gpt2-added", "llama3", "qwen2", "llama2",
+                           "metaspace-always", "smollm2"}) {
     const auto spec = ParseTokenizerJson(Fixture(kind));
     ASSERT_TRUE(spec.ok()) << spec.status();
     const BpeTokenizer tokenizer(*spec);
     // No timing assertion: the test's time limit is far above n log n.
     for (const absl::string_view unit :
-         {"a", "^", " ", "\n", "😀", "\u0301", "\u0323\u0301", "\u0F73", "<s"}) {
+         {"a", "^", " ", "\n", "😀", "\u0301", "\u0323\u0301", "\u0F73", "<s",
+          "1", " 1"}) {
       std::string text;
       while (text.size() < (1 << 17)) absl::StrAppend(&text, unit);
       EXPECT_FALSE(tokenizer.Encode(text).empty());

@@ -126,9 +126,34 @@ TEST(TokenizerJsonTest, WhatIsNotKnownIsRefusedByName) {
        R"({"type":"Split","pattern":{"Regex":"a"},"behavior":"Isolated"})",
        "Split"},
       {"/pre_tokenizer",
-       R"({"type":"Sequence","pretokenizers":[{"type":"Digits"},
+       R"({"type":"Sequence","pretokenizers":[{"type":"Punctuation"},
            {"type":"ByteLevel"}]})",
-       "Digits"},
+       "Punctuation before another part"},
+      {"/pre_tokenizer",
+       R"({"type":"Sequence","pretokenizers":[
+           {"type":"Digits","individual_digits":true},
+           {"type":"ByteLevel","add_prefix_space":true}]})",
+       "Digits before anything but ByteLevel without add_prefix_space"},
+      {"/pre_tokenizer",
+       R"({"type":"Sequence","pretokenizers":[
+           {"type":"Digits","individual_digits":true},
+           {"type":"Metaspace","replacement":"_","prepend_scheme":"never"}]})",
+       "Digits before anything but ByteLevel"},
+      {"/pre_tokenizer",
+       R"({"type":"Sequence","pretokenizers":[
+           {"type":"Digits","individual_digits":true,"x":1},
+           {"type":"ByteLevel","add_prefix_space":false}]})",
+       "'x'"},
+      {"/pre_tokenizer",
+       R"({"type":"Sequence","pretokenizers":[
+           {"type":"Split","behavior":"Isolated","pattern":{"Regex":)"
+       R"("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|)"
+       R"( ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"}},
+           {"type":"Sequence","pretokenizers":[
+            {"type":"Digits","individual_digits":true},
+            {"type":"ByteLevel","add_prefix_space":false,
+             "use_regex":false}]}]})",
+       "a Split before anything but ByteLevel"},
       {"/pre_tokenizer",
        R"({"type":"Sequence","pretokenizers":[{"type":"Split",
            "pattern":{"Regex":"(a|a)*b"},"behavior":"Isolated"},
@@ -192,6 +217,9 @@ TEST(TokenizerJsonTest, WhatIsDamagedIsInvalid) {
       {"/decoder", "null"},
       {"/normalizer", R"({"type":"Replace","pattern":{"String":""},
                           "content":""})"},
+      {"/pre_tokenizer",
+       R"({"type":"Sequence","pretokenizers":[{"type":"Digits"},
+           {"type":"ByteLevel","add_prefix_space":false}]})"},
       {"/pre_tokenizer", R"({"type":"Metaspace","replacement":"ab"})"},
       {"/pre_tokenizer", R"({"type":"Metaspace","replacement":""})"},
       {"/pre_tokenizer",
@@ -201,6 +229,25 @@ TEST(TokenizerJsonTest, WhatIsDamagedIsInvalid) {
     EXPECT_THAT(ErrorWith(c[0], c[1]),
                 ::testing::AllOf(HasSubstr("INVALID_ARGUMENT"), HasAVerb()))
         << c[0] << " " << c[1];
+  }
+}
+
+// SmolLM2's own spelling, and the other kind of Digits.
+TEST(TokenizerJsonTest, DigitsMayBeCutOffBeforeAByteLevelPattern) {
+  for (const bool individual : {true, false}) {
+    const json parts = {{{"type", "Digits"}, {"individual_digits", individual}},
+                        {{"type", "ByteLevel"},
+                         {"add_prefix_space", false},
+                         {"trim_offsets", true},
+                         {"use_regex", true}}};
+    const auto spec =
+        With("/pre_tokenizer",
+             json{{"type", "Sequence"}, {"pretokenizers", parts}}.dump());
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->pretokenizer.kind, PretokenizerSpec::Kind::kByteLevel);
+    EXPECT_EQ(spec->pretokenizer.pattern, SplitPattern::kGpt2);
+    EXPECT_EQ(spec->pretokenizer.digits,
+              individual ? Digits::kEachAlone : Digits::kRunsAlone);
   }
 }
 

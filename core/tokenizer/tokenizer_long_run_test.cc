@@ -33,6 +33,7 @@ constexpr Run kRuns[] = {
     {"models/demo-target", "é", 1048576},
     {"tests/golden/testdata/tokenizer/gpt2", "a", 1048576},
     {"tests/golden/testdata/tokenizer/qwen2", "a", 1048576},
+    {"tests/golden/testdata/tokenizer/smollm2", "1", 1048576},
     {"tests/golden/testdata/tokenizer/llama2", "a", 1048576},
     {"tests/golden/testdata/tokenizer/llama2", "^", 1048577},
 };
