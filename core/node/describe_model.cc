@@ -26,6 +26,14 @@ absl::Status CheckHeadCovers(const Tokenizer& tokenizer,
         ", the model's head only ", info.vocab_size,
         " rows: the directory mixes files of two models"));
   }
+  for (const TokenId id : info.eos_ids) {
+    if (id < tokenizer.vocab_size()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "eos_token_id ", id, " is none of tokenizer.json, whose ids end at ",
+        tokenizer.vocab_size() - 1,
+        ": no text could end with it. Correct it in config.json or "
+        "generation_config.json, or add its token to tokenizer.json"));
+  }
   return absl::OkStatus();
 }
 

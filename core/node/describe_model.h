@@ -15,8 +15,10 @@ namespace outrider {
 NodeDescription DescribeModel(const Tokenizer& tokenizer,
                               const ModelInfo& info);
 
-// FAILED_PRECONDITION where the tokenizer has ids that the model's head lacks:
-// the directory mixes two models.
+// FAILED_PRECONDITION where the tokenizer has ids that the model's head lacks,
+// as the directory mixes two models; or lacks an id that ends texts, as nodes
+// offer no row beyond the tokenizer's and texts would never end. Of `info` the
+// vocabulary's size and these ids are read.
 absl::Status CheckHeadCovers(const Tokenizer& tokenizer, const ModelInfo& info);
 
 // "demo-target, bfloat16 on cpu".

@@ -10,6 +10,8 @@
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/model_config.h"
+#include "core/node/describe_model.h"
 #include "core/node/hang_watch.h"
 #include "core/rpc/server.h"
 #include "core/tokenizer/tokenizer_loader.h"
@@ -90,9 +92,14 @@ absl::Status CheckNodeConfig(
     absl::Status (*check_weights)(const CheckpointOptions& options)) {
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
   if (flags.simulation.enabled) return absl::OkStatus();  // no files to check
-  OUTRIDER_RETURN_IF_ERROR(LoadTokenizer(flags.model).status());
-  return check_weights == nullptr ? absl::OkStatus()
-                                  : check_weights(flags.Checkpoint());
+  OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                            LoadTokenizer(flags.model));
+  if (check_weights == nullptr) return absl::OkStatus();
+  OUTRIDER_RETURN_IF_ERROR(check_weights(flags.Checkpoint()));
+  OUTRIDER_ASSIGN_OR_RETURN(const ModelConfig config,
+                            ReadModelConfig(flags.model));
+  return CheckHeadCovers(
+      *tokenizer, {.vocab_size = config.vocab_size, .eos_ids = config.eos_ids});
 }
 
 }  // namespace outrider

@@ -39,9 +39,9 @@ struct ServedNode {
 absl::Status ServeNode(const ServedNode& served);
 
 // What --check-config checks: flags, addresses, TLS files, and the files of the
-// model, which is not loaded. `check_weights` checks those of a directory, and
-// the device and number type that they are for; null for drafting by n-grams,
-// which needs none.
+// model, which is not loaded, each and as they belong together. `check_weights`
+// checks the weights of a directory, and the device and number type that they
+// are for; null for drafting by n-grams, which needs none.
 absl::Status CheckNodeConfig(
     const NodeFlags& flags,
     absl::Status (*check_weights)(const CheckpointOptions& options));

@@ -403,6 +403,34 @@ class CheckConfigTest(ProgramTest):
         # The same check, which each of the two has to ask for.
         self.assert_refuses(self.check("outrider-verifier", "--model", model), BAD_FLAGS, words)
 
+    def test_a_tokenizer_that_is_not_the_models(self):
+        model = self.folder / "model"
+        shutil.copytree(TARGET, model)
+
+        def set_tokens(change):
+            tokenizer = json.loads((TARGET / "tokenizer.json").read_text("utf-8"))
+            change(tokenizer)
+            (model / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+
+        def drop_last(tokenizer):
+            vocabulary = tokenizer["model"]["vocab"]
+            last = max(vocabulary, key=vocabulary.get)
+            del vocabulary[last]
+            tokenizer["model"]["merges"] = [pair for pair in tokenizer["model"]["merges"]
+                                            if "".join(pair).replace(" ", "") != last]
+
+        def assert_refused(*words):
+            self.assert_refuses(self.check("outrider-verifier", "--model", model), BAD_FLAGS, *words)
+            self.assert_refuses(self.start_verifier(model=model), 1, *words)
+            self.assert_good("outrider-drafter", "--model", model, "--strategy", "ngram")
+
+        set_tokens(lambda tokenizer: tokenizer["added_tokens"].append({"id": 4096, "content": "<more>"}))
+        assert_refused("ids up to 4096", "only 4096 rows")
+        set_tokens(drop_last)
+        self.assert_good("outrider-verifier", "--model", model)
+        (model / "generation_config.json").write_text('{"eos_token_id": 4095}', "utf-8")
+        assert_refused("eos_token_id 4095", "tokenizer.json", "end at 4094")
+
     def test_files_that_are_not_there(self):
         (self.folder / "half").mkdir()
         shutil.copy(TARGET / "tokenizer.json", self.folder / "half")
