@@ -49,7 +49,6 @@ class SameModelStub final : public VerifyStub {
   // ABORTED, and `on_other` is told: the node is this, and not the session's.
   absl::Status Check(const ModelIdentity& model, const VerifyCall& call) const;
 
-  const ModelIdentity& model() const { return options_.model; }
   // The session goes on with these kernels, as no others are left.
   void Accept(const std::string& numerics) {
     options_.model.numerics = numerics;

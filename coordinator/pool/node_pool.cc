@@ -217,7 +217,7 @@ void NodePool::Assess() {
                  verifier == nullptr ? nullptr : &*verifier->answer);
 }
 
-absl::StatusOr<NodePool::Pair> NodePool::Assign(
+absl::StatusOr<SessionNodes> NodePool::Assign(
     const SessionId& session, const std::optional<WantedModel>& wanted,
     absl::string_view cache_salt) {
   MutexLock lock(mu_);
@@ -245,19 +245,19 @@ absl::StatusOr<NodePool::Pair> NodePool::Assign(
   if (salt.empty() && verifier.description.prefix_cache == kSharesBySalt) {
     salt = verifiers_.DrawSalt(*verifier.seat);
   }
-  Pair pair = {
+  SessionNodes nodes = {
       .verifier = std::make_unique<SessionVerifier>(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description,
       .longest_text = LongestText(std::as_const(verifiers_).knowledge(),
                                   verifier.description.identity()),
       .cache_salt = std::move(salt)};
-  if (options_.drafters.empty()) return pair;
+  if (options_.drafters.empty()) return nodes;
   auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);
-  pair.drafter_description = drafter.description;
-  pair.drafter =
+  nodes.drafter_description = drafter.description;
+  nodes.drafter =
       std::make_unique<SessionDrafter>(*this, session, std::move(drafter));
-  return pair;
+  return nodes;
 }
 
 NodeGroup<DrafterNode>::Choice NodePool::ChooseDrafter(

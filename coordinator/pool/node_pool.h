@@ -39,7 +39,6 @@ namespace outrider {
 class NodePool final : public SessionPool {
  public:
   using Options = NodePoolOptions;
-  using Pair = SessionNodes;
   struct Overview {
     std::vector<NodeDescription> verifiers = {};
     std::vector<NodeDescription> drafters = {};
@@ -47,7 +46,7 @@ class NodePool final : public SessionPool {
     std::vector<std::string> refused_drafters = {};
   };
 
-  // Queue and resolver must outlive it, and it all Pairs.
+  // Queue and resolver must outlive it, and it all SessionNodes.
   NodePool(Options options, CallQueue& queue, Resolver& resolver);
   NodePool(const NodePool&) = delete;
   ~NodePool() override;
@@ -57,9 +56,9 @@ class NodePool final : public SessionPool {
 
   // ChooseNode chooses; who has no salt gets one. UNAVAILABLE: none is ready.
   // FAILED_PRECONDITION: none of them is the model that `wanted` names.
-  absl::StatusOr<Pair> Assign(const SessionId& session,
-                              const std::optional<WantedModel>& wanted = {},
-                              absl::string_view cache_salt = {});
+  absl::StatusOr<SessionNodes> Assign(
+      const SessionId& session, const std::optional<WantedModel>& wanted = {},
+      absl::string_view cache_salt = {});
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session,
       const NodeGroup<VerifierNode>::Fits& fits) override;

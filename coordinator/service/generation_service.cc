@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kLongestCancelled(5);
 constexpr int kPreparingThreads = 2;
 
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
-                             const NodePool::Pair& pair) {
+                             const SessionNodes& nodes) {
   return {
       .start =
           GenerationStart{
@@ -40,9 +40,9 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
               .num_speculative_tokens = request.num_speculative_tokens,
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
-              .model = pair.verifier_description.identity(),
+              .model = nodes.verifier_description.identity(),
               // It has its own already, which is not ours to tell.
-              .cache_salt = request.cache_salt.empty() ? pair.cache_salt : ""},
+              .cache_salt = request.cache_salt.empty() ? nodes.cache_salt : ""},
       .first_index = static_cast<int>(request.delivered.size())};
 }
 
@@ -155,33 +155,33 @@ Task<void> GenerationServiceImpl::Run(
   }
   writer.CountAmong(streams_);
   co_await preparing_.TakeTurn(UrgencyOf(proto));
-  if (co_await RunOnPair(proto, call, cancellation, /*is_first=*/true) ==
+  if (co_await RunOnNodes(proto, call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
     co_await AwaitVerifier(parts_.pool, *cancellation);
     co_await preparing_.TakeTurn(UrgencyOf(proto));
-    co_await RunOnPair(proto, call, cancellation, /*is_first=*/false);
+    co_await RunOnNodes(proto, call, cancellation, /*is_first=*/false);
   }
   running_.Leave(cancellation);
 }
 
-Task<absl::StatusOr<NodePool::Pair>> GenerationServiceImpl::Assign(
+Task<absl::StatusOr<SessionNodes>> GenerationServiceImpl::Assign(
     const SessionId& session, const v1::GenerateRequest& proto,
     const Call& call, Cancellation& cancellation) {
   const auto wanted = WantedModelOf(proto);  // by a resume alone
   const auto assign = [&] {
     return parts_.pool.Assign(session, wanted, proto.cache_salt());
   };
-  absl::StatusOr<NodePool::Pair> pair = assign();
-  if (!wanted.has_value() || pair.ok()) co_return pair;
+  absl::StatusOr<SessionNodes> nodes = assign();
+  if (!wanted.has_value() || nodes.ok()) co_return nodes;
   OUTRIDER_LOG(kWarning, call.name.Fields())
       << "holds, as no verifier that has its model is ready to resume it";
-  pair = co_await HoldForVerifier(parts_.pool, assign, options_.resume_patience,
-                                  cancellation);
+  nodes = co_await HoldForVerifier(parts_.pool, assign,
+                                   options_.resume_patience, cancellation);
   co_await preparing_.TakeTurn(UrgencyOf(proto));
-  co_return pair;
+  co_return nodes;
 }
 
-Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
+Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
     const v1::GenerateRequest& proto, const Call& call,
     const std::shared_ptr<Cancellation>& cancellation, bool is_first) {
   if (cancellation->cancelled()) {
@@ -190,21 +190,21 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
     co_return Outcome::kEnded;
   }
   const SessionId session_id = SessionId::Random();
-  const absl::StatusOr<NodePool::Pair> pair =
+  const absl::StatusOr<SessionNodes> nodes =
       co_await Assign(session_id, proto, call, *cancellation);
   absl::StatusOr<GenerationRequest> request =
-      pair.ok() ? Admit(proto, *pair, call) : pair.status();
+      nodes.ok() ? Admit(proto, *nodes, call) : nodes.status();
   if (!request.ok()) {
     Refuse(call, request.status());
     co_return Outcome::kEnded;
   }
 
   if (is_first && IsLossy(request->sampling)) call.tally.CountLossy();
-  pair->verifier->set_use({.max_length = request->max_length,
-                           .max_draft_tokens = request->num_speculative_tokens,
-                           .is_resumed = !request->delivered.empty(),
-                           .reply_format = request->reply_format,
-                           .rule = request->rule});
+  nodes->verifier->set_use({.max_length = request->max_length,
+                            .max_draft_tokens = request->num_speculative_tokens,
+                            .is_resumed = !request->delivered.empty(),
+                            .reply_format = request->reply_format,
+                            .rule = request->rule});
   const auto& trace = call.name.trace;
   Session session({.id = session_id,
                    .prompt = request->prompt,
@@ -215,23 +215,23 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
                    .seed = request->seed,
                    .max_length = request->max_length,
                    .end_tokens = EndTokensOf(*request),
-                   .cache_salt = pair->cache_salt,
+                   .cache_salt = nodes->cache_salt,
                    .cancellation = cancellation,
                    .request_id = call.name.request_id,
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
-      co_await Serve(*request, *pair, call, session);
+      co_await Serve(*request, *nodes, call, session);
   const bool is_replaced = is_first && !proto.has_model() &&
                            absl::IsAborted(result.status()) &&
                            !call.writer.has_written();
   // The client reads its answer by itself; the caches go back early, and nobody
   // comes back for a text of its own salt that has come to its end.
   const bool is_over = result.ok() && request->cache_salt.empty();
-  if (pair->drafter != nullptr) {
-    pair->drafter->Release(
+  if (nodes->drafter != nullptr) {
+    nodes->drafter->Release(
         session.AdvisoryHeader(session.drafter_cache(), is_over));
   }
-  pair->verifier->Release(
+  nodes->verifier->Release(
       session.AdvisoryHeader(session.verifier_cache(), is_over));
   if (is_replaced) {
     OUTRIDER_LOG(kInfo, call.name.Fields())
@@ -245,13 +245,13 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnPair(
 }
 
 Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
-    const GenerationRequest& request, const NodePool::Pair& pair,
+    const GenerationRequest& request, const SessionNodes& nodes,
     const Call& call, Session& session) {
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
-                   .start = FirstUpdate(request, pair)});
+                   .start = FirstUpdate(request, nodes)});
   SessionAssembly assembly({.request = request,
-                            .pair = pair,
+                            .nodes = nodes,
                             .tokenizer = parts_.tokenizer,
                             .session = session,
                             .sink = sink,
@@ -264,12 +264,12 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
-    const v1::GenerateRequest& proto, const NodePool::Pair& pair,
+    const v1::GenerateRequest& proto, const SessionNodes& nodes,
     const Call& call) const {
   // The longest of all that is done for a request, and its own until it is
   // admitted: what is thrown there ends it alone.
   absl::StatusOr<GenerationRequest> request =
-      CatchThrown("reading the request", [&] { return Parse(proto, pair); });
+      CatchThrown("reading the request", [&] { return Parse(proto, nodes); });
   const absl::StatusCode code = request.status().code();
   if (code == absl::StatusCode::kInternal ||
       code == absl::StatusCode::kResourceExhausted) {
@@ -287,18 +287,18 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
-    const v1::GenerateRequest& proto, const NodePool::Pair& pair) const {
-  const NodeDescription& verifier = pair.verifier_description;
+    const v1::GenerateRequest& proto, const SessionNodes& nodes) const {
+  const NodeDescription& verifier = nodes.verifier_description;
   int max_draft_tokens = verifier.max_draft_tokens;
-  if (pair.has_drafter()) {
+  if (nodes.has_drafter()) {
     max_draft_tokens =
-        std::min(max_draft_tokens, pair.drafter_description.max_draft_tokens);
+        std::min(max_draft_tokens, nodes.drafter_description.max_draft_tokens);
   }
   return ParseRequest(
       proto, {.tokenizer = parts_.tokenizer,
               .vocab_size = verifier.vocab_size,
               .context_length = verifier.context_length,
-              .longest_text = pair.longest_text,
+              .longest_text = nodes.longest_text,
               .max_draft_tokens = max_draft_tokens,
               .default_draft_tokens = options_.default_draft_tokens,
               .default_draft_length_mode = options_.default_draft_length_mode,

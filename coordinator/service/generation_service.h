@@ -77,28 +77,28 @@ class GenerationServiceImpl final : public RpcService {
   void Generate(ServerCall& call, v1::GenerateRequest request);
   void Describe(ServerCall& call) const;
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
-                                          const NodePool::Pair& pair) const;
+                                          const SessionNodes& nodes) const;
   absl::StatusOr<GenerationRequest> Admit(const v1::GenerateRequest& proto,
-                                          const NodePool::Pair& pair,
+                                          const SessionNodes& nodes,
                                           const Call& call) const;
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter& writer,
                  std::shared_ptr<Cancellation> cancellation);
-  // kReplaced: another model took the place of the pair's before anything was
+  // kReplaced: another model took the place of the nodes' before anything was
   // told, which serves the request as well.
   enum class Outcome { kEnded, kReplaced };
   // Has left its nodes when it returns.
-  Task<Outcome> RunOnPair(const v1::GenerateRequest& proto, const Call& call,
-                          const std::shared_ptr<Cancellation>& cancellation,
-                          bool is_first);
+  Task<Outcome> RunOnNodes(const v1::GenerateRequest& proto, const Call& call,
+                           const std::shared_ptr<Cancellation>& cancellation,
+                           bool is_first);
   // What is new is refused at once where no verifier is ready.
-  Task<absl::StatusOr<NodePool::Pair>> Assign(const SessionId& session,
-                                              const v1::GenerateRequest& proto,
-                                              const Call& call,
-                                              Cancellation& cancellation);
+  Task<absl::StatusOr<SessionNodes>> Assign(const SessionId& session,
+                                            const v1::GenerateRequest& proto,
+                                            const Call& call,
+                                            Cancellation& cancellation);
   // Runs all rounds. OK where the client was told the end.
   Task<absl::StatusOr<FinishReason>> Serve(const GenerationRequest& request,
-                                           const NodePool::Pair& pair,
+                                           const SessionNodes& nodes,
                                            const Call& call, Session& session);
   // Ends a call that has had no round.
   void Refuse(const Call& call, const absl::Status& status);

@@ -7,7 +7,7 @@ namespace outrider {
 namespace {
 
 OptionalDraftClient::Choose ChooseOf(const SessionAssembly::Parts& parts) {
-  return [drafter = parts.pair.drafter.get(),
+  return [drafter = parts.nodes.drafter.get(),
           drafting = parts.request.draft_options,
           schedule = parts.request.schedule](Session& session) {
     return drafter == nullptr ? std::nullopt
@@ -30,7 +30,7 @@ SessionAssembly::SessionAssembly(const Parts& parts)
       // Where the text is looked up, each token may begin what it had before.
       run_(LooksUp(parts.request) ? 1 : parts.max_plain_tokens,
            [this] { return optional_drafter_.may_have_company(); }),
-      verifier_(*parts.pair.verifier, parts.request.reply_format, &run_),
+      verifier_(*parts.nodes.verifier, parts.request.reply_format, &run_),
       rule_(
           MakeRule(parts.request.rule, parts.request.sampling.lossy_lenience)),
       policy_(parts.request.num_speculative_tokens),

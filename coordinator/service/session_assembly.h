@@ -30,7 +30,7 @@ class SessionAssembly {
  public:
   struct Parts {
     const GenerationRequest& request;
-    const NodePool::Pair& pair;
+    const SessionNodes& nodes;
     const Tokenizer* tokenizer = nullptr;  // null: no text
     Session& session;
     GenerationSink& sink;

@@ -99,14 +99,14 @@ class NodePoolTest : public ::testing::Test {
     });
   }
 
-  NodePool::Pair Assign() {
+  SessionNodes Assign() {
     auto pair = pool_->Assign(SessionId::Random());
     EXPECT_THAT(pair, IsOk());
     return *std::move(pair);
   }
   // How many of eight sessions at once each verifier gets.
   std::map<std::string, int> Spread() {
-    std::vector<NodePool::Pair> pairs;
+    std::vector<SessionNodes> pairs;
     std::map<std::string, int> counts;
     for (int i = 0; i < 8; ++i) {
       pairs.push_back(Assign());
@@ -132,7 +132,7 @@ TEST_F(NodePoolTest, EveryAddressOfANameIsANodeAndSessionsSpreadOverThem) {
   Start();
   ASSERT_TRUE(BecomeReady(2, 2));
   std::map<std::string, int> drafters;
-  std::vector<NodePool::Pair> pairs;
+  std::vector<SessionNodes> pairs;
   for (int i = 0; i < 8; ++i) {
     pairs.push_back(Assign());
     ++drafters[pairs.back().drafter->node().link.address];
@@ -203,7 +203,7 @@ TEST_F(NodePoolTest,
   resolver_.Set(kVerifiers, {{v1->address()}});
   Start();
   ASSERT_TRUE(BecomeReady(1, 0));
-  std::optional<NodePool::Pair> running = Assign();
+  std::optional<SessionNodes> running = Assign();
   resolver_.Set(kVerifiers, {{v2->address()}});
   ASSERT_TRUE(Becomes([&] { return pool_->CountVerifiers(kLeaving) == 1; }));
   ASSERT_TRUE(BecomeReady(1, 0));
@@ -225,7 +225,7 @@ TEST_F(NodePoolTest, ADeadNodeGetsNoSessionsUntilItIsBack) {
   resolver_.Set(kVerifiers, {{address, v2->address()}});
   Start();
   ASSERT_TRUE(BecomeReady(2, 0));
-  NodePool::Pair on_v1 = Assign();
+  SessionNodes on_v1 = Assign();
   while (on_v1.verifier->node().link.address != address) on_v1 = Assign();
   v1.reset();
   // The broken connection is enough, before the next question goes unanswered.
@@ -276,7 +276,7 @@ TEST_F(NodePoolTest, AResumedSessionComesToAVerifierOfItsModelOrToNone) {
   const auto assign = [&](const ModelIdentity& model, Sameness sameness) {
     return pool_->Assign(SessionId::Random(), WantedModel{model, sameness});
   };
-  std::vector<NodePool::Pair> pairs;
+  std::vector<SessionNodes> pairs;
   for (int i = 0; i < 4; ++i) {
     auto pair =
         assign({.weights_hash = "A", .numerics = "avx512"}, Sameness::kBits);

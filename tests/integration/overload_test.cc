@@ -276,13 +276,13 @@ TEST(OverloadTest, OfTwoVerifiersTheBrokenOneGetsNearlyNoStreams) {
   InProcessCluster cluster(options);
   ASSERT_TRUE(cluster.WaitUntilReady());
   // Idle as it is, it would be the first choice for each of them.
-  std::vector<NodePool::Pair> running;
+  std::vector<SessionNodes> running;
   for (int i = 0; i < 4; ++i) {
     auto pair = cluster.pool().Assign(SessionId::Random());
     ASSERT_THAT(pair, IsOk());
     running.push_back(*std::move(pair));
   }
-  std::erase_if(running, [&](const NodePool::Pair& pair) {
+  std::erase_if(running, [&](const SessionNodes& pair) {
     return pair.verifier->node().link.address ==
            cluster.other_verifier(0).address();
   });
