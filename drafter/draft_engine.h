@@ -14,8 +14,9 @@
 
 namespace outrider {
 
-// The drafter without gRPC and sessions: makes each call the work of as many
-// extensions, one after another, as its draft has tokens. Thread-safe.
+// The drafter without gRPC and sessions: makes each call a piece of work, which
+// says pass by pass what it wants of the model (docs/architecture.md has a
+// table). Thread-safe.
 class DraftEngine {
  public:
   using Call = DraftCall;

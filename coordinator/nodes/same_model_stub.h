@@ -22,12 +22,13 @@ inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
                                                           : Sameness::kLaw;
 }
 
-// Decorator of one session's verifier: two models never meet in a
-// session, and none begins with another one than it was promised.
-// A node that gives the session a life may be another one than when it was
-// asked, or have been restarted with another model: its reply says what
-// computed it. An older node does not, and is asked before its rows count, but
-// where nothing was generated yet, and the first call is answered.
+// Decorator of one session's verifier: all tokens of a session come from one
+// model, which is the one that it was promised. A node may have been restarted
+// with another model since it was asked what it is. It then opens the session
+// anew, and each reply to an opening says which model computed it. An older
+// node does not say so; it is asked what it is before its reply counts. One
+// opening needs no question: the very first call of a session without tokens,
+// if it did not fail.
 class SameModelStub final : public VerifyStub {
  public:
   struct Options {

@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kDescribeTimeout(5);
 // A node whose connection broke answers at once, or is not there.
 constexpr milliseconds kThereTimeout(500);
-// A request that has failed twice may be what nodes fail of: it is not tried a
-// third time, at no other node either.
+// An opening that has failed twice may itself be the cause. It is not
+// sent to a third.
 constexpr size_t kMaxFailures = 2;
 // So many attempts take about a second: a process restarts on the same address,
 // or a connection has broken.

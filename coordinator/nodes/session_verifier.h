@@ -32,9 +32,9 @@ namespace outrider {
 // Where no other is ready, the session holds: it asks its own node again, the
 // same step with the same bytes, until that answers or another comes.
 //
-// A session under whose step a node was lost is suspected until a step of it is
-// answered: it comes to a node alone of all that are, and ends where the seat
-// convicts it. Confined to one coroutine.
+// A node that is lost may have died of a step, whose session is a suspect until
+// one is answered: a node takes in one suspect at a time. If that is lost too,
+// the seat may convict the session, and it ends. Confined to one coroutine.
 class SessionVerifier final : public VerifyStub {
  public:
   SessionVerifier(SessionPool& pool, const SessionId& session,

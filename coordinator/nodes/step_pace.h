@@ -12,13 +12,13 @@
 
 namespace outrider {
 
-// How long a verifier takes over its steps, and from when on one that has not
-// answered counts as hung, where the session can go elsewhere
-// meanwhile: far above what steps take at their slowest, and four times what
-// the texts should take that this coordinator has it take in at the time. Steps
-// that were given up as late raise the limit to what was seen of them, so that
-// a node that is only slow is soon known to be. Thread-safe; shared by a node's
-// sessions.
+// How long a verifier takes over its steps, and after how long one that has not
+// answered counts as late, where the session can go elsewhere. A step may take
+// far longer than the slowest ones have taken; and besides four times as long
+// as the node should need for the texts that this coordinator has sent it in
+// the meantime. A step that is given up as late raises the limit by what was
+// seen of it, so a node that is only slow is soon known to be. Thread-safe;
+// shared by a node's sessions.
 class StepPace {
  public:
   using Duration = std::chrono::milliseconds;

@@ -22,7 +22,8 @@ struct StepPatience {
 };
 
 struct TimedReply {
-  // DEADLINE_EXCEEDED, beside the stub's own failures: the node falls silent.
+  // DEADLINE_EXCEEDED, beside the stub's own failures: the node falls silent,
+  // or takes too long over a text.
   absl::StatusOr<VerifyReply> reply;
   bool had_all_time = false;  // that there is for such a step
   bool is_silent = false;     // it was given up, as the node is

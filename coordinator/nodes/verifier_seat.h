@@ -52,17 +52,18 @@ class VerifierSeat {
   // seat that was left; null, and no change, without another.
   Seat<VerifierNode> TakeOther(const VerifyCall& call, const Nodes& avoided,
                                bool even_doubtful);
-  // Moves a session that has begun. False, and no change: it cannot or may not.
+  // Moves a session that has begun, is resumed or is a suspect. False where it
+  // cannot or may not: it stays.
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
   bool MayReopen();  // where it is, as a step failed: it is one of its moves
-  // The same for a step that these refuse, and that none has the text of.
+  // Goes where there may be room for a step that the nodes of `full` have
+  // refused. It sends the whole text, and so costs another node the same.
   bool TakeRoomElsewhere(const VerifyCall& call, const Nodes& full);
   // Whether verifiers are ready, and none can go on with the session; or none
   // is of its model, so that no other session may continue its text either.
   bool IsUnserved(const VerifyCall& call);
   bool IsModelGone();
-
   // Waits until the node lets the session in, where it has to: one that has
   // moved also takes the turn of any other node like it, and one that is
   // suspected is the only such one there.
@@ -74,7 +75,6 @@ class VerifierSeat {
   // The verifier was lost under it. Whether the session is given up for that;
   // waits a moment for what else may be lost, where that decides.
   Task<bool> IsConvictedByLoss(Cancellation& cancellation);
-
   // Tells a node that was left, and does not wait for it.
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
   void Release(RequestHeader header);  // the last use of this object

@@ -10,9 +10,11 @@
 
 namespace outrider {
 
-// Keeps a failing node from slowing every round: after three failures in a row
-// it is off for a second, doubling to 30 s; then one call probes it. Thread-
-// safe; shared by all sessions of a node.
+// Keeps what fails from slowing every round: after three failures in a row it
+// is off for a second, doubling to 30 s; then one call probes it. A node's is
+// shared by all its sessions; a session has others of its own, for failures
+// that say nothing of the node (OptionalDraftClient) and for drafts ahead
+// (AheadDraftClient). Thread-safe.
 class CircuitBreaker {
  public:
   using Clock = MonotonicClock;
@@ -31,8 +33,8 @@ class CircuitBreaker {
     bool is_probe_ = false;
   };
 
-  // Whether a call may be made now. If so, exactly one of Success, Failure and
-  // Abandon must follow, with the permit.
+  // Whether a call may be made now. If so, one of Success, Failure and Abandon
+  // must follow; the last two are given the permit.
   Permit Allow(Clock::time_point now) {
     MutexLock lock(mu_);
     if (failures_ < kFailuresToOpen) return Permit(true, false);
@@ -50,6 +52,8 @@ class CircuitBreaker {
     MutexLock lock(mu_);
     return failures_ >= kFailuresToOpen && now < open_until_;
   }
+  // The node answered, whichever call that was: all is well, and a probe that
+  // is under way is as good as answered.
   void Success() {
     MutexLock lock(mu_);
     failures_ = 0;

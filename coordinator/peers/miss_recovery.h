@@ -10,7 +10,9 @@
 
 namespace outrider {
 
-// Calls in a row that may end in a miss before the node counts as failed.
+// So many calls in a row may end in a miss; then the round's question to this
+// node has failed: ABORTED of a drafter, UNAVAILABLE of a verifier. No node's
+// breaker counts that, as the node answers.
 inline constexpr int kMaxMissesPerCall = 3;
 
 // What a node answers that does not have the session any more, and what stands

@@ -14,8 +14,9 @@
 namespace outrider {
 
 // Drafts from one drafter node: makes the header from the session's mirror,
-// sends what is missing after a miss, checks the reply. Stateless but for its
-// options; one serves all sessions of a node.
+// sends what is missing after a miss, checks the reply. It keeps nothing
+// between calls. A session has one for each drafter that it comes to, as it
+// asks through its own stub (SessionDrafter).
 class NodeDraftClient final : public DraftClient {
  public:
   struct Options {

@@ -19,14 +19,16 @@ Task<absl::StatusOr<ScoredDraft>> NodeVerifyClient::Score(Session& session,
   RoundStats::Link link;
   const Stopwatch watch;
   CacheMirror& cache = session.verifier_cache();
-  // What is lost with its verifier is drawn again, by the same coins: if
-  // nothing but a part of it were, what was drawn there would decide how it is
-  // drawn.
+  // A verifier that is lost may have drawn tokens that nobody saw. The next one
+  // has to draw just as many, by the same coins: if it drew fewer because the
+  // first was lost, and that had died of its tokens, these would decide how
+  // they are drawn.
   const int most_more = MostMore(session, draft);
   int num_misses = 0;
   while (num_misses < kMaxMissesPerCall) {
-    // How many that is has nothing to do with which they are, so it is exact:
-    // but where the last of them have taken down a verifier that took more.
+    // A node's limit says nothing of which tokens the drafts are, so a cut to
+    // it is exact. Exception: the drafts that are cut took down a verifier that
+    // took more of them.
     Shorten(MostDrafts(session), draft);
     const int num_more =
         std::min(OUTRIDER_MUTANT(R3, most_more, num_misses > 0 ? 0 : most_more),

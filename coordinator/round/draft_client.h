@@ -15,7 +15,8 @@ struct ProposedDraft {
   Draft draft = {};
   RoundStats::Link link = {};
   int num_looked_up = 0;  // of the draft: from the text, not the drafter
-  PlainReason plain_reason = PlainReason::kNone;  // where there is no draft
+  // Why the drafter has no draft; there may be one that was looked up.
+  PlainReason plain_reason = PlainReason::kNone;
   AheadStats ahead = {};
 };
 

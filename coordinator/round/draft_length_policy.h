@@ -8,15 +8,16 @@
 
 namespace outrider {
 
-// Chooses K for the next round, from the committed prefix and past rounds only:
-// a K that looked at the drafts would bias the output.
+// Says how many drafts the next round may have, from the committed prefix and
+// past rounds only: a K that looked at the drafts would bias the output. Under
+// -k auto that is a maximum, and OptionalDraftClient chooses K.
 class DraftLengthPolicy {
  public:
   virtual ~DraftLengthPolicy() = default;
   virtual int NextDraftLength(const Session& session) = 0;
 };
 
-// The same K every round, but for the end, where fewer can be used.
+// The same number every round, but for the end, where fewer can be used.
 class FixedDraftLength final : public DraftLengthPolicy {
  public:
   explicit FixedDraftLength(int k) : k_(k) {}

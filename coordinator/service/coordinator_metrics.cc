@@ -28,7 +28,8 @@ double Short(double number) { return std::round(number * 1000) / 1000; }
 prometheus::Counter& AddFallback(MetricRegistry& registry,
                                  const std::string& cause) {
   return registry.AddCounter("fallback_total",
-                             "Rounds that decoded plainly, by cause.",
+                             "Rounds without a draft of the drafter's, some of "
+                             "which prompt lookup fills in, by cause.",
                              {{"cause", cause}});
 }
 

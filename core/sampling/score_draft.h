@@ -37,15 +37,16 @@ struct DraftBlock {
                        RuleKind rule = RuleKind::kRejection);
 };
 
-// The target's rows for a block, from its raw logits, or the answers to what
-// AskRows asks of them for the same block and parameters: processed like every
-// row of the session, each seen from the support of the draft it judges; the
-// last one, after all drafts, has none, and neither has any under kCoupled,
-// where only the target's own draw counts. A lossy lenience at temperature 0
-// puts the mass of a row on its draft, where that stands (lenience.h). One
-// function for every reply format, on whichever side the logits are. `random`
-// must outlive the rows. INVALID_ARGUMENT where rows, supports and drafts do
-// not fit; INTERNAL where a row is no row of logits (see Process).
+// The target's rows for a block, processed like every row of the session. They
+// are made from raw logits, or from the answers to what AskRows asks of these
+// for the same block and parameters. A row is seen from the support of the
+// draft that it judges. The last row comes after all drafts and has no support;
+// under kCoupled no row has one, as only the target's own draw counts. A lossy
+// lenience at temperature 0 puts the mass of a row on its draft, where that
+// stands (lenience.h). One function for every reply format, on whichever side
+// the logits are. `random` must outlive the rows. INVALID_ARGUMENT where rows,
+// supports and drafts do not fit; INTERNAL where a row is no row of logits (see
+// Process).
 absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
     absl::Span<const RowView> rows, const DraftBlock& block,
     const SamplingParams& params, RandomSource& random);
