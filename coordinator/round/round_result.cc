@@ -46,13 +46,14 @@ absl::StatusOr<std::vector<RowLogprobs>> LogprobsOf(const DraftScore& score,
       logprobs.push_back(std::move(row));
       continue;
     }
-    TokenHistory before = session.History();
-    before.drafts = accepted.first(i);
-    OUTRIDER_ASSIGN_OR_RETURN(
-        RowLogprobs row,
-        ComputeLogprobs(
-            std::get<LogitRows>(score.scored).Row(static_cast<int>(i)),
-            session.sampling(), before, *session.logprobs(), {token}));
+    const auto& rows = std::get<LogitRows>(score.scored);
+    PlacedRow placed = {.row = {.logits = rows.Row(static_cast<int>(i))},
+                        .history = session.History()};
+    placed.history.drafts = accepted.first(i);
+    if (i < draft.tokens.size()) placed.draft = draft.tokens[i];
+    OUTRIDER_ASSIGN_OR_RETURN(RowLogprobs row,
+                              ComputeLogprobs(placed, session.sampling(),
+                                              *session.logprobs(), {token}));
     logprobs.push_back(std::move(row));
   }
   return logprobs;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "core/base/status_macros.h"
 #include "core/sampling/adjust_logits.h"
 #include "core/sampling/known_logits.h"
+#include "core/sampling/lenience.h"
 #include "core/sampling/process.h"
 #include "core/sampling/vector_math.h"
 
@@ -64,11 +66,22 @@ RowScores OfProcessedRow(const Distribution& row, int num_top,
   return scores;
 }
 
-absl::StatusOr<RowScores> OfWholeRow(absl::Span<const float> logits,
+// What tokens are drawn from, as ScoreDraft has it.
+absl::StatusOr<Distribution> ProcessedRow(const PlacedRow& placed,
+                                          const SamplingParams& params) {
+  const absl::Span<const float> logits = placed.row.logits;
+  OUTRIDER_ASSIGN_OR_RETURN(Distribution row,
+                            Process(logits, params, placed.history));
+  if (!placed.draft.has_value()) return row;
+  return JudgingRow(std::move(row), *placed.draft, logits, params,
+                    placed.history);
+}
+
+absl::StatusOr<RowScores> OfWholeRow(const PlacedRow& placed,
                                      const SamplingParams& params,
-                                     const TokenHistory& history,
                                      const LogprobsOptions& options,
                                      absl::Span<const TokenId> tokens) {
+  const absl::Span<const float> logits = placed.row.logits;
   for (const TokenId token : tokens) {
     if (token >= 0 && static_cast<size_t>(token) < logits.size()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -78,7 +91,7 @@ absl::StatusOr<RowScores> OfWholeRow(absl::Span<const float> logits,
   OUTRIDER_ASSIGN_OR_RETURN(const Distribution row,
                             is_raw
                                 ? Process(logits, /*params=*/{}, /*history=*/{})
-                                : Process(logits, params, history));
+                                : ProcessedRow(placed, params));
   return is_raw ? OfRawRow(logits, row, options.num_top, tokens)
                 : OfProcessedRow(row, options.num_top, tokens);
 }
@@ -219,14 +232,15 @@ TopQuestion AskScores(const LogprobsOptions& options,
   return question;
 }
 
-absl::StatusOr<RowScores> ScoreTokens(const RowView& row,
+absl::StatusOr<RowScores> ScoreTokens(const PlacedRow& placed,
                                       const SamplingParams& params,
-                                      const TokenHistory& history,
                                       const LogprobsOptions& options,
                                       absl::Span<const TokenId> tokens) {
-  return row.answer == nullptr
-             ? OfWholeRow(row.logits, params, history, options, tokens)
-             : OfAnswer(*row.answer, params, history, options, tokens);
+  // A lossy lenience at temperature 0 asks for whole rows (AskRows).
+  return placed.row.answer == nullptr
+             ? OfWholeRow(placed, params, options, tokens)
+             : OfAnswer(*placed.row.answer, params, placed.history, options,
+                        tokens);
 }
 
 RowLogprobs ToLogprobs(const RowScores& scores) {
@@ -241,14 +255,12 @@ RowLogprobs ToLogprobs(const RowScores& scores) {
   return result;
 }
 
-absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
+absl::StatusOr<RowLogprobs> ComputeLogprobs(const PlacedRow& placed,
                                             const SamplingParams& params,
-                                            const TokenHistory& history,
                                             const LogprobsOptions& options,
                                             absl::Span<const TokenId> tokens) {
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const RowScores scores,
-      ScoreTokens({.logits = logits}, params, history, options, tokens));
+  OUTRIDER_ASSIGN_OR_RETURN(const RowScores scores,
+                            ScoreTokens(placed, params, options, tokens));
   return ToLogprobs(scores);
 }
 

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_SAMPLING_TOKEN_LOGPROBS_H_
 #define OUTRIDER_CORE_SAMPLING_TOKEN_LOGPROBS_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -59,6 +60,14 @@ struct RowScores {
   friend bool operator==(const RowScores&, const RowScores&) = default;
 };
 
+// A row of the target's, and what it follows from.
+struct PlacedRow {
+  RowView row = {};           // as for Process, or an answer in its place
+  TokenHistory history = {};  // likewise
+  // The draft that the row judges; nothing where none was judged.
+  std::optional<TokenId> draft = {};
+};
+
 // What is asked of a row besides, where tokens are drawn from it on a device
 // (DrawQuestion::scored), so that ScoreTokens can score those of `tokens`,
 // which ascend, and the one that is drawn.
@@ -66,22 +75,21 @@ TopQuestion AskScores(const LogprobsOptions& options,
                       absl::Span<const TokenId> tokens,
                       const LogitMoves& moves);
 
-// Scores `tokens` in one row, and its most probable tokens. The row's logits
-// and `history` are as for Process, whose errors come back; INVALID_ARGUMENT
-// where the row does not have one of `tokens`. An answer in place of the logits
-// gives the same scores, but for what float32 weights move a normaliser by
-// (docs/device-rows.md); INTERNAL where it does not tell one of `tokens`.
-absl::StatusOr<RowScores> ScoreTokens(const RowView& row,
+// Scores `tokens` in one row, and its most probable tokens. The processed row
+// is the one that judges the draft (JudgingRow). Errors are those of Process;
+// INVALID_ARGUMENT where the row does not have one of `tokens`. An answer in
+// place of the logits gives the same scores, but for what float32 weights move
+// a normaliser by (docs/device-rows.md); INTERNAL where it does not tell one of
+// `tokens`.
+absl::StatusOr<RowScores> ScoreTokens(const PlacedRow& placed,
                                       const SamplingParams& params,
-                                      const TokenHistory& history,
                                       const LogprobsOptions& options,
                                       absl::Span<const TokenId> tokens);
 RowLogprobs ToLogprobs(const RowScores& scores);
 
-// Both in one, of a whole row.
-absl::StatusOr<RowLogprobs> ComputeLogprobs(absl::Span<const float> logits,
+// Both in one.
+absl::StatusOr<RowLogprobs> ComputeLogprobs(const PlacedRow& placed,
                                             const SamplingParams& params,
-                                            const TokenHistory& history,
                                             const LogprobsOptions& options,
                                             absl::Span<const TokenId> tokens);
 

@@ -29,7 +29,8 @@ RowLogprobs Of(const LogprobsOptions& options,
                const SamplingParams& params = {},
                const TokenHistory& history = {},
                const std::vector<float>& logits = kFiveLogits) {
-  const auto result = ComputeLogprobs(logits, params, history, options, tokens);
+  const auto result = ComputeLogprobs(
+      {.row = {.logits = logits}, .history = history}, params, options, tokens);
   EXPECT_THAT(result, IsOk());
   return result.value_or(RowLogprobs{});
 }
@@ -68,6 +69,28 @@ TEST(TokenLogprobsTest, TheProcessedRowIsWhatTokensAreDrawnFrom) {
   EXPECT_THAT(greedy.top, ElementsAre(TokenLogprob{1, 0}));
 }
 
+// Probabilities .1 .4 .2 .3: below a lenience of 0.75 draft 3 stands.
+TEST(TokenLogprobsTest, ADraftThatStandsByLenienceIsCertainAtTemperatureZero) {
+  const LogprobsOptions options = {.num_top = 2,
+                                   .mode = LogprobsMode::kProcessed};
+  const auto of = [&](double lenience, const LogprobsOptions& asked) {
+    return ComputeLogprobs({.row = {.logits = kFiveLogits}, .draft = 3},
+                           {.temperature = 0, .lossy_lenience = lenience},
+                           asked, {3, 1});
+  };
+  const auto stands = of(0.7, options);
+  ASSERT_THAT(stands, IsOk());
+  EXPECT_THAT(stands->tokens, ElementsAre(0, -kInfinity));
+  EXPECT_THAT(stands->top, ElementsAre(TokenLogprob{3, 0}));
+  const auto falls = of(0.8, options);
+  ASSERT_THAT(falls, IsOk());
+  EXPECT_THAT(falls->tokens, ElementsAre(-kInfinity, 0));
+  EXPECT_THAT(falls->top, ElementsAre(TokenLogprob{1, 0}));
+  const auto raw = of(0.7, {});
+  ASSERT_THAT(raw, IsOk());
+  EXPECT_NEAR(raw->tokens[0], std::log(0.3), 1e-7);
+}
+
 TEST(TokenLogprobsTest, TheProcessedRowSeesTheHistory) {
   const TokenSeq history = {1};
   const RowLogprobs row =
@@ -103,7 +126,7 @@ TEST(TokenLogprobsTest, MaskedTokensAreNoAlternatives) {
 
 TEST(TokenLogprobsTest, TheScoresOfARawRowAreItsLogits) {
   const auto scores =
-      ScoreTokens({.logits = kFiveLogits}, {}, {}, {.num_top = 1}, {0, 2});
+      ScoreTokens({.row = {.logits = kFiveLogits}}, {}, {.num_top = 1}, {0, 2});
   ASSERT_THAT(scores, IsOk());
   EXPECT_THAT(scores->tokens, ElementsAre(kFiveLogits[0], kFiveLogits[2]));
   EXPECT_THAT(scores->top_ids, ElementsAre(1));
@@ -113,12 +136,13 @@ TEST(TokenLogprobsTest, TheScoresOfARawRowAreItsLogits) {
 
 TEST(TokenLogprobsTest, BadRowsAndUnknownTokensAreErrors) {
   const std::vector<float> bad = {1, std::nanf("")};
-  EXPECT_THAT(ComputeLogprobs(bad, {}, {}, {}, {}),
+  EXPECT_THAT(ComputeLogprobs({.row = {.logits = bad}}, {}, {}, {}),
               StatusIs(absl::StatusCode::kInternal));
   for (const TokenId token : {-1, 4}) {
-    EXPECT_THAT(ComputeLogprobs(kFiveLogits, {}, {}, {}, {token}),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("row of 4 logits")));
+    EXPECT_THAT(
+        ComputeLogprobs({.row = {.logits = kFiveLogits}}, {}, {}, {token}),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("row of 4 logits")));
   }
 }
 

@@ -111,14 +111,15 @@ absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
   std::vector<RowScores> scores;
   if (!call.logprobs.has_value()) return scores;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const TokenHistory before = {
-        .committed = committed,
-        .drafts = absl::MakeConstSpan(call.draft_tokens).first(i),
-        .prompt_length = call.prompt_length};
+    PlacedRow placed = {
+        .row = rows.View(static_cast<int>(i)),
+        .history = {.committed = committed,
+                    .drafts = absl::MakeConstSpan(call.draft_tokens).first(i),
+                    .prompt_length = call.prompt_length}};
+    if (i < call.draft_tokens.size()) placed.draft = call.draft_tokens[i];
     OUTRIDER_ASSIGN_OR_RETURN(
         RowScores row,
-        ScoreTokens(rows.View(static_cast<int>(i)), call.sampling, before,
-                    *call.logprobs, candidates[i]));
+        ScoreTokens(placed, call.sampling, *call.logprobs, candidates[i]));
     scores.push_back(std::move(row));
   }
   return scores;

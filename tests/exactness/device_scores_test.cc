@@ -88,10 +88,12 @@ class DeviceScoresTest : public ::testing::Test {
       const absl::Span<const float> whole =
           absl::MakeConstSpan(logits).first(kVocabSize);
       const TokenSeq tokens = MayCome(*row.answer, questions[i]);
-      const auto told = ScoreTokens({.answer = &*row.answer}, params, history,
-                                    options, tokens);
+      const auto told =
+          ScoreTokens({.row = {.answer = &*row.answer}, .history = history},
+                      params, options, tokens);
       const auto right =
-          ScoreTokens({.logits = whole}, params, history, options, tokens);
+          ScoreTokens({.row = {.logits = whole}, .history = history}, params,
+                      options, tokens);
       ASSERT_THAT(told, IsOk());
       ASSERT_THAT(right, IsOk());
       ExpectNear(ToLogprobs(*told), ToLogprobs(*right));
