@@ -158,13 +158,17 @@ bool TextDependsOnDrafts(const GenerationRequest& request) {
   return !IsGreedy(request.sampling) || IsLossy(request.sampling);
 }
 
-// Where drafts decide the text, a resume gets a seed of its own: control, which
-// says whether there are any, has learned from rounds whose tokens were lost on
-// the way, and so of coins that the broken stream's seed would flip again. Who
-// names a model resumes, with or without tokens. Needs all the rest.
+// Where drafts decide the text, control must not have seen the coins that are
+// flipped for it. It says whether a resume drafts, and has learned from rounds
+// whose tokens were lost on the way: these flipped the coins of the broken
+// stream's seed. (Who names a model resumes, with or without tokens.) And it
+// chooses each K of a request that asks for that, maybe after one of the same
+// seed. Both get a seed of their own. Needs all the rest.
 uint64_t SeedOf(const v1::GenerateRequest& proto,
                 const GenerationRequest& request) {
-  const bool needs_its_own = proto.has_model() &&
+  const bool is_controlled =
+      proto.has_model() || request.draft_length_mode == DraftLengthMode::kAuto;
+  const bool needs_its_own = is_controlled &&
                              request.num_speculative_tokens > 0 &&
                              TextDependsOnDrafts(request);
   return proto.has_seed() && !needs_its_own ? proto.seed() : RandomSeed();

@@ -143,6 +143,24 @@ TEST_F(GenerationRequestTest, WhoAsksForKByRoundGetsItWithASeedToo) {
   EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
 }
 
+// Control may have learned from another stream of the same seed.
+TEST_F(GenerationRequestTest, WhoAsksForKByRoundFlipsCoinsOfItsOwn) {
+  proto_.set_seed(7);
+  proto_.set_temperature(1);
+  EXPECT_EQ(Parsed().seed, 7u);
+  proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_NE(Parsed().seed, 7u);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_BLOCK);
+  EXPECT_NE(Parsed().seed, 7u);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_COUPLED);
+  EXPECT_EQ(Parsed().seed, 7u);
+  proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_REJECTION);
+  proto_.set_temperature(0);
+  EXPECT_EQ(Parsed().seed, 7u);
+  proto_.set_lossy_lenience(0.5);
+  EXPECT_NE(Parsed().seed, 7u);
+}
+
 TEST_F(GenerationRequestTest,
        ASeedKeepsTheDrafterInTurnWhereTheTextDependsOnIt) {
   limits_.default_schedule = Schedule::kPredraft;
