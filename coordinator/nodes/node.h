@@ -8,13 +8,13 @@
 #include <memory>
 #include <string>
 
+#include "coordinator/control/draft_length_controls.h"
 #include "coordinator/nodes/move_gate.h"
 #include "coordinator/nodes/pulse.h"
 #include "coordinator/nodes/shared_stubs.h"
 #include "coordinator/nodes/step_pace.h"
 #include "coordinator/nodes/suspect_places.h"
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_length_controls.h"
 #include "core/base/monotonic_clock.h"
 
 namespace outrider {

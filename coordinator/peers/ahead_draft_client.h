@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/optional_draft_client.h"
 #include "coordinator/peers/side_draft.h"
 #include "coordinator/round/draft_client.h"

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/round/draft_client.h"
 #include "core/drafting/prompt_lookup.h"
 

@@ -2,8 +2,8 @@
 #ifndef OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_
 #define OUTRIDER_COORDINATOR_PEERS_NODE_VERIFY_CLIENT_H_
 
+#include "coordinator/control/run_length.h"
 #include "coordinator/peers/node_stub.h"
-#include "coordinator/peers/run_length.h"
 #include "coordinator/round/verify_client.h"
 #include "core/wire/reply_codec.h"
 

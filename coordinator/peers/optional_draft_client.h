@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/peers/circuit_breaker.h"
-#include "coordinator/peers/draft_length_control.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/side_draft.h"
 #include "coordinator/round/draft_client.h"

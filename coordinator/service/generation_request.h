@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/pool/node_pool.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"

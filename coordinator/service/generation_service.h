@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/peers/run_length.h"
+#include "coordinator/control/run_length.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/session.h"
 #include "coordinator/service/coordinator_metrics.h"

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "coordinator/control/run_length.h"
 #include "coordinator/peers/ahead_draft_client.h"
 #include "coordinator/peers/lookup_draft_client.h"
 #include "coordinator/peers/node_verify_client.h"
 #include "coordinator/peers/optional_draft_client.h"
-#include "coordinator/peers/run_length.h"
 #include "coordinator/pool/node_pool.h"
 #include "coordinator/round/draft_length_policy.h"
 #include "coordinator/round/session.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/round/draft_client.h"
 #include "gtest/gtest.h"
 #include "tests/exactness/enumeration.h"

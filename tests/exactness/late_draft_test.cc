@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/peers/draft_length_control.h"
+#include "coordinator/control/draft_length_control.h"
 #include "coordinator/peers/node_draft_client.h"
 #include "coordinator/peers/optional_draft_client.h"
 #include "gtest/gtest.h"

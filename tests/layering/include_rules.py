@@ -14,7 +14,7 @@ CORE = ["core/session", "core/sampling", "core/wire", "core/rpc"]
 ENGINE = ["core/session", "core/model"]
 NODE = [*CORE, "core/model", "core/engine", "core/node"]
 ROUND = ["core/session", "core/sampling", "core/wire"]
-PEERS = [*ROUND, "core/drafting", "coordinator/round"]
+PEERS = [*ROUND, "core/drafting", "coordinator/round", "coordinator/control"]
 NODES = [*PEERS, "coordinator/peers"]
 POOL = [*NODES, "core/rpc", "coordinator/nodes"]
 LOAD = ["core/wire", "core/rpc", "client", "bench/network"]
@@ -39,6 +39,7 @@ LAYERS = {
     "drafter": [*NODE, "core/drafting", "core/tokenizer"],
     "verifier": NODE,
     "coordinator/round": ROUND,
+    "coordinator/control": ["core/session", "core/sampling", "core/wire"],
     "coordinator/peers": PEERS,
     "coordinator/nodes": NODES,
     "coordinator/pool": POOL,

@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "coordinator/peers/draft_length_control.h"
-#include "coordinator/peers/run_length.h"
+#include "coordinator/control/draft_length_control.h"
+#include "coordinator/control/run_length.h"
 #include "tests/simulation/timed_node.h"
 
 namespace outrider {
