@@ -13,13 +13,6 @@
 namespace outrider {
 namespace {
 
-constexpr std::chrono::milliseconds kIsolateTimeout(500);
-// So often a node may be too busy to answer that in time: who then comes in is
-// not alone, and what it takes down counts for nothing.
-constexpr int kMostUnanswered = 4;
-// Verifiers that are lost by one cause are lost within so long.
-constexpr std::chrono::milliseconds kOneCause(1000);
-
 // A node that says more is mistaken.
 constexpr double kMostSeconds = 600;
 
@@ -82,7 +75,8 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
       session_(session),
       seat_(std::move(seat)),
       first_(description),
-      description_(description) {}
+      description_(description),
+      suspicion_(pool, session) {}
 
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
@@ -103,7 +97,7 @@ Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
 
 Seat<VerifierNode> VerifierSeat::Take(NodeGroup<VerifierNode>::Choice choice) {
   description_ = std::move(choice.description);
-  num_unanswered_ = 0;
+  suspicion_.NodeIsAnother();
   return std::exchange(seat_, std::move(choice.seat));
 }
 
@@ -210,26 +204,14 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
     }
     if (turn_ || (is_moved_ && TakeTurnElsewhere(call, place))) {
       place.reset();
-      if (!is_suspect() || co_await Isolate(cancellation)) co_return;
+      if (!is_suspect() || co_await suspicion_.Isolate(*seat_, cancellation)) {
+        co_return;
+      }
       GiveTurnBack();
       place.emplace(seat_->gate, rank);
     }
     co_await place->WaitForTurn(pool_.timer(), cancellation);
   }
-}
-
-Task<bool> VerifierSeat::Isolate(Cancellation& cancellation) {
-  const auto granted =
-      co_await seat_->stub->Isolate(session_, kIsolateTimeout, cancellation);
-  const bool is_unanswered = absl::IsDeadlineExceeded(granted.status());
-  num_unanswered_ = is_unanswered ? num_unanswered_ + 1 : 0;
-  if (is_unanswered && num_unanswered_ < kMostUnanswered) co_return false;
-  num_unanswered_ = 0;
-  // An older node knows no suspects of others. One that does not answer is
-  // found to be lost or late by the step, which then says nothing of the
-  // session.
-  is_alone_ = granted.ok() || absl::IsUnimplemented(granted.status());
-  co_return !granted.ok() || *granted;
 }
 
 bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
@@ -291,31 +273,11 @@ void VerifierSeat::EndKnown() {
 void VerifierSeat::Answered(const VerifyReply& reply) {
   // A miss has computed nothing that the node could have died of.
   if (std::holds_alternative<Miss>(reply.outcome)) return;
-  num_lost_ = 0;
-  losses_.clear();
+  suspicion_.Answered();
   EndKnown();
   // One that is back where it was takes nothing from others: they are new too.
   const bool was_moved = std::exchange(is_moved_, false);
   turn_.End(was_moved ? OutcomeOf(reply.header) : MoveGate::Outcome());
-}
-
-Task<bool> VerifierSeat::IsConvictedByLoss(Cancellation& cancellation) {
-  losses_.push_back(pool_.losses().Met(seat_->link.address, Clock::now()));
-  GiveTurnBack();
-  // A suspect that did not come in alone is none for what it met there.
-  if (is_suspect() && !is_alone_) co_return false;
-  if (++num_lost_ < kMaxLost) co_return false;
-  if (num_lost_ == kMaxLost) {
-    const VerifierLosses& losses = pool_.losses();
-    if (!losses.HasOther(losses_, Clock::now())) {
-      co_await pool_.timer().Sleep(kOneCause, cancellation);
-    }
-    if (cancellation.cancelled() || losses.HasOther(losses_, Clock::now())) {
-      co_return false;
-    }
-  }
-  pool_.losses().Forget(losses_);
-  co_return true;
 }
 
 void VerifierSeat::Leave(Seat<VerifierNode> seat, const VerifyCall& call) {

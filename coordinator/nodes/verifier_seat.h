@@ -11,8 +11,8 @@
 #include "coordinator/nodes/node.h"
 #include "coordinator/nodes/session_moves.h"
 #include "coordinator/nodes/session_pool.h"
+#include "coordinator/nodes/session_suspicion.h"
 #include "coordinator/nodes/session_use.h"
-#include "coordinator/nodes/verifier_losses.h"
 #include "core/base/cancellation.h"
 #include "core/base/log.h"
 #include "core/base/monotonic_clock.h"
@@ -24,16 +24,12 @@
 
 namespace outrider {
 
-// Where a session is: the verifier of the moment, the turn that it takes to
-// come in there, and whether it is suspected of taking verifiers down. Confined
-// to one coroutine.
+// Where a session is: the verifier of the moment, and the turn that it takes to
+// come in there. Confined to one coroutine.
 class VerifierSeat {
  public:
   using Clock = MonotonicClock;
   using Nodes = std::vector<const VerifierNode*>;
-  // So many verifiers lost under its steps, with no answer in between, convict
-  // a session; where others are lost too, which had no step of it, one more.
-  static constexpr int kMaxLost = 2;
 
   VerifierSeat(SessionPool& pool, const SessionId& session,
                Seat<VerifierNode> seat, const NodeDescription& description);
@@ -64,6 +60,7 @@ class VerifierSeat {
   // is of its model, so that no other session may continue its text either.
   bool IsUnserved(const VerifyCall& call);
   bool IsModelGone();
+
   // Waits until the node lets the session in, where it has to: one that has
   // moved also takes the turn of any other node like it, and one that is
   // suspected is the only such one there.
@@ -71,10 +68,14 @@ class VerifierSeat {
   void GiveTurnBack() { turn_ = {}; }
   void Answered(const VerifyReply& reply);
   bool is_moved() const { return is_moved_; }
-  bool is_suspect() const { return num_lost_ > 0; }
-  // The verifier was lost under it. Whether the session is given up for that;
-  // waits a moment for what else may be lost, where that decides.
-  Task<bool> IsConvictedByLoss(Cancellation& cancellation);
+  bool is_suspect() const { return suspicion_.is_suspect(); }
+  // The verifier was lost under it. Whether the session is given up for that
+  // (SessionSuspicion).
+  Task<bool> IsConvictedByLoss(Cancellation& cancellation) {
+    GiveTurnBack();
+    return suspicion_.IsConvictedByLoss(*seat_, cancellation);
+  }
+
   // Tells a node that was left, and does not wait for it.
   void Leave(Seat<VerifierNode> seat, const VerifyCall& call);
   void Release(RequestHeader header);  // the last use of this object
@@ -92,8 +93,6 @@ class VerifierSeat {
   bool TakeTurnElsewhere(const VerifyCall& call,
                          std::optional<MoveGate::Place>& place);
   void EndKnown();
-  // Whether the suspect may come: no other one is there, whosever it is.
-  Task<bool> Isolate(Cancellation& cancellation);
 
   SessionPool& pool_;
   const SessionId session_;
@@ -108,11 +107,8 @@ class VerifierSeat {
   RequestHeader known_as_;
   bool is_moved_ = false;                    // and not open at the new node yet
   const VerifierNode* failed_at_ = nullptr;  // it moved as that failed
-  int num_lost_ = 0;  // under its step, since its last answer
-  std::vector<VerifierLosses::Id> losses_;  // likewise, and not alone there
-  bool is_alone_ = false;                   // of all suspects, at the node
-  int num_unanswered_ = 0;  // questions for that, one after the other
-  MoveGate::Turn turn_;     // must end before the gate of its node does
+  SessionSuspicion suspicion_;
+  MoveGate::Turn turn_;  // must end before the gate of its node does
 };
 
 }  // namespace outrider

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/verifier_seat.h"
+#include "coordinator/nodes/session_suspicion.h"
 #include "core/base/kv_block.h"
 #include "core/base/quiet_log.h"
 #include "core/wire/schedule.h"
@@ -212,7 +212,7 @@ class Simulation {
       return false;
     }
     SessionWatch& watch = cluster_.watches[header.session];
-    if (++watch.num_killed > VerifierSeat::kMaxLost) {
+    if (++watch.num_killed > SessionSuspicion::kMaxLost) {
       cluster_.Report("one stream has taken three verifiers down");
     }
     return true;
