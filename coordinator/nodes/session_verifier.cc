@@ -12,9 +12,6 @@
 #include "coordinator/nodes/jittered_retry_delay.h"
 #include "coordinator/nodes/poison.h"
 #include "coordinator/nodes/step_failure.h"
-#include "coordinator/nodes/timed_step.h"
-#include "coordinator/nodes/waiting_room.h"
-#include "coordinator/peers/circuit_breaker.h"
 #include "coordinator/peers/miss_recovery.h"
 #include "core/base/log.h"
 #include "core/base/node_drains.h"
@@ -49,6 +46,7 @@ SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
     : pool_(pool),
       session_(session),
       seat_(pool, session, std::move(seat), description),
+      at_seat_(pool, seat_),
       same_model_({.node = at_seat_,
                    .describe =
                        [this](Cancellation& cancellation) {
@@ -74,11 +72,11 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Verify(
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
     const VerifyCall& call, Cancellation& cancellation) {
-  if (!has_begun_) {
+  if (!seat_.has_begun()) {
     Reply reply = co_await Open(call, cancellation);
     const bool is_missed =
         reply.ok() && std::holds_alternative<Miss>(reply->outcome);
-    has_begun_ = reply.ok() && !is_missed;
+    if (reply.ok() && !is_missed) seat_.set_begun();
     // What comes again, with fewer drafts, does not queue anew.
     if (!is_missed) place_.reset();
     co_return reply;
@@ -89,8 +87,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
 WaitingRoom::Guest SessionVerifier::AsGuest() const {
   using Kind = WaitingRoom::Kind;
   const Kind before = seat_.use().is_resumed ? Kind::kResumed : Kind::kNew;
-  return {.kind = has_begun_ ? Kind::kHeld : before,
-          .at = has_begun_ ? &seat_.node() : nullptr};
+  return {.kind = seat_.has_begun() ? Kind::kHeld : before,
+          .at = seat_.has_begun() ? &seat_.node() : nullptr};
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
@@ -104,7 +102,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
       place_.reset();  // it does not wait for room
       co_return co_await AskUntilAnswered(call, cancellation);
     }
-    if (absl::IsDeadlineExceeded(status) && !was_patient_) continue;
+    if (absl::IsDeadlineExceeded(status) && !at_seat_.was_patient()) continue;
     // A pass fails for all that are in it: a stream goes on after one.
     const bool may_go_on =
         seat_.use().is_resumed && failed_.size() < kMaxFailures;
@@ -130,8 +128,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     VerifierNode& node = seat_.node();
     // A node that was broken is probed by one session at a time.
-    permit_ = node.breaker.Allow(Clock::now());
-    if (!permit_) {
+    if (!at_seat_.MayOpen()) {
       Seat<VerifierNode> left =
           seat_.TakeOther(call, avoided, /*even_doubtful=*/false);
       if (left != nullptr) {
@@ -192,7 +189,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled()) co_return reply;
     // A suspect stays with those who know that it is one, as if it had begun.
-    const bool is_kept = has_begun_ || seat_.is_suspect();
+    const bool is_kept = seat_.has_begun() || seat_.is_suspect();
     if (IsRefusal(status)) {
       seat_.GiveTurnBack();
       full.push_back(&seat_.node());
@@ -204,12 +201,12 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
       if (has_left && is_open) co_return ForgottenReply(call);
       if (has_left) continue;
       full.clear();
-      if (has_begun_ && !held.has_value()) {
+      if (seat_.has_begun() && !held.has_value()) {
         OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
             << "holds, as no verifier has room for it: " << status;
         held.emplace(pool_.moves());
       }
-      auto& own = has_begun_ ? place : place_;
+      auto& own = seat_.has_begun() ? place : place_;
       if (own == nullptr) {
         WaitingRoom::Guest guest = AsGuest();
         if (has_nothing) guest.at = nullptr;
@@ -222,7 +219,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     }
     place.reset();  // it does not wait for room
     place_.reset();
-    if ((has_begun_ || seat_.use().is_resumed) && IsFailure(status) &&
+    if ((seat_.has_begun() || seat_.use().is_resumed) && IsFailure(status) &&
         !seat_.is_suspect() && !std::exchange(has_failed_, true)) {
       // A pass fails for all that are in it. If the session itself is the
       // cause, it fails once more, and never comes to a third verifier.
@@ -245,8 +242,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const bool leaves = !is_kept && FitsNoMore(*reason);
     if (leaves && seat_.TakeOther(call, {&seat_.node()}, true)) continue;
     seat_.GiveTurnBack();
-    if (*reason == MoveReason::kLate && !was_silent_) {
-      if (!has_begun_ && was_patient_) co_return reply;
+    if (*reason == MoveReason::kLate && !at_seat_.was_silent()) {
+      if (!seat_.has_begun() && at_seat_.was_patient()) co_return reply;
       continue;  // with more patience
     }
     if (absl::IsUnavailable(status)) ++num_broken;
@@ -297,7 +294,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     if (!absl::IsUnavailable(reply.status()) || cancellation.cancelled()) {
       co_return reply;
     }
-    const bool was_connected = was_connected_;
+    const bool was_connected = at_seat_.was_connected();
     // A connection may break, and the node be there: all of its sessions would
     // move away if they did not look.
     if (co_await IsThere(cancellation)) {
@@ -344,55 +341,10 @@ Task<bool> SessionVerifier::IsThere(Cancellation& cancellation) {
   co_return answer.ok();
 }
 
-Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskNode(
-    const VerifyCall& call, Cancellation& cancellation) {
-  VerifierNode& node = seat_.node();
-  was_asked_ = true;
-  was_connected_ = node.link.is_connected();
-  const bool may_move = seat_.may_move();
-  std::optional<VerifyCall> moved;
-  if (seat_.is_moved()) {
-    moved = call;
-    moved->header.is_moved = true;
-  }
-  TimedReply timed = co_await SendStep(
-      node, moved.has_value() ? *moved : call,
-      {.may_go_elsewhere = may_move && pool_.HasOtherVerifier(node),
-       .may_move = may_move,
-       .times = patience_},
-      pool_.timer(), cancellation);
-  Reply& reply = timed.reply;
-  was_patient_ = timed.had_all_time;
-  // Such a node is not slow: patience with it would keep a session from another
-  // one that is ready again. (An opening goes to any other at once.)
-  was_silent_ = timed.is_silent && has_begun_;
-  if (!absl::IsDeadlineExceeded(reply.status())) {
-    patience_ = 1;
-  } else if (!was_patient_ && !was_silent_) {
-    patience_ *= 4;
-  }
-  if (reply.ok() && reply->header.is_draining) node.link.is_leaving = true;
-  Report(reply.status(), cancellation);
-  co_return std::move(reply);
-}
-
-void SessionVerifier::Report(const absl::Status& status,
-                             const Cancellation& cancellation) {
-  CircuitBreaker& breaker = seat_.node().breaker;
-  const CircuitBreaker::Permit permit = std::exchange(permit_, {});
-  if (status.ok()) {
-    breaker.Success();
-  } else if (cancellation.cancelled() || !IsOfNode(status)) {
-    breaker.Abandon(permit);
-  } else if (breaker.Failure(Clock::now(), permit)) {
-    OUTRIDER_LOG(kWarning) << seat_.node().link.address << " fails: " << status;
-  }
-}
-
 bool SessionVerifier::Move(const VerifyCall& call, MoveReason reason,
                            const absl::Status& why) {
   if (!seat_.Move(call, reason, why)) return false;
-  patience_ = 1;
+  at_seat_.ForgetPatience();
   same_model_.Accept(seat_.description().numerics);
   return true;
 }

@@ -8,9 +8,11 @@
 #include "absl/status/statusor.h"
 #include "coordinator/nodes/node.h"
 #include "coordinator/nodes/same_model_stub.h"
+#include "coordinator/nodes/seated_stub.h"
 #include "coordinator/nodes/session_pool.h"
 #include "coordinator/nodes/session_use.h"
 #include "coordinator/nodes/verifier_seat.h"
+#include "coordinator/nodes/waiting_room.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/base/cancellation.h"
 #include "core/base/session_id.h"
@@ -56,7 +58,7 @@ class SessionVerifier final : public VerifyStub {
   }
   // Tells the node, if it was asked, and does not wait for it. The last use.
   void Release(RequestHeader header) {
-    if (was_asked_) seat_.Release(std::move(header));
+    if (at_seat_.was_asked()) seat_.Release(std::move(header));
   }
 
   const VerifierNode& node() const { return seat_.node(); }
@@ -65,16 +67,6 @@ class SessionVerifier final : public VerifyStub {
   using Reply = absl::StatusOr<VerifyReply>;
   using Clock = VerifierSeat::Clock;
   using Nodes = VerifierSeat::Nodes;
-
-  // The node of the moment, as a stub.
-  struct AtSeat final : public VerifyStub {
-    explicit AtSeat(SessionVerifier& of) : session(of) {}
-    Task<Reply> Verify(const VerifyCall& call,
-                       Cancellation& cancellation) override {
-      return session.AskNode(call, cancellation);
-    }
-    SessionVerifier& session;
-  };
 
   Task<Reply> Answer(const VerifyCall& call, Cancellation& cancellation);
   WaitingRoom::Guest AsGuest() const;
@@ -85,34 +77,24 @@ class SessionVerifier final : public VerifyStub {
   // Asks the node of the moment, once more where the connection broke under it.
   // UNAVAILABLE: the node is lost.
   Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
-  // One call: in its time, counted and reported.
-  Task<Reply> AskNode(const VerifyCall& call, Cancellation& cancellation);
   // What a step comes to that the node refuses for good.
   Task<Reply> ReconsiderRefusal(const VerifyCall& call,
                                 const absl::Status& refusal,
                                 Cancellation& cancellation);
   absl::Status UnservedError(const absl::Status& status);
   Task<bool> IsThere(Cancellation& cancellation);
-  void Report(const absl::Status& status, const Cancellation& cancellation);
   bool Move(const VerifyCall& call, MoveReason reason,
             const absl::Status& why = {});
 
   SessionPool& pool_;
   const SessionId session_;
   VerifierSeat seat_;
-  AtSeat at_seat_{*this};
+  SeatedStub at_seat_;
   SameModelStub same_model_;
-  bool has_begun_ = false;         // a verifier has answered
-  bool was_asked_ = false;         // one, whether it answered or not
-  CircuitBreaker::Permit permit_;  // of the next call
-  bool was_connected_ = false;     // the node, when it was last asked
-  Nodes failed_;                   // at the first opening
+  Nodes failed_;                               // at the first opening
   std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
-  int patience_ = 1;  // times the limit of a step; more after a late one
-  bool was_patient_ = false;  // the last step had all the time there is
-  bool was_silent_ = false;   // under it the node was, and is to be left
-  bool has_failed_ = false;   // a step of it, since one was answered
-  int num_retries_ = 0;       // of the call under way
+  bool has_failed_ = false;  // a step of it, since one was answered
+  int num_retries_ = 0;      // of the call under way
 };
 
 }  // namespace outrider

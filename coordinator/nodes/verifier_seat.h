@@ -41,6 +41,9 @@ class VerifierSeat {
   void Correct(const NodeDescription& said) { description_ = said; }
   void set_use(const SessionUse& use) { use_ = use; }
   const SessionUse& use() const { return use_; }
+  // Whether a verifier has answered the session, with more than a miss.
+  bool has_begun() const { return has_begun_; }
+  void set_begun() { has_begun_ = true; }
   bool may_move() const { return !moves_.IsReached(Clock::now()); }
 
   // Goes to another node with an opening that no node has answered: to none of
@@ -100,6 +103,7 @@ class VerifierSeat {
   const NodeDescription first_;  // the description of the first node
   NodeDescription description_;  // of the seat's
   SessionUse use_;
+  bool has_begun_ = false;
   MoveLimit moves_, moves_for_room_;
   // Where it had no room and nothing cached: it stays known there by this name,
   // and keeps its age, until another node has taken it in.
