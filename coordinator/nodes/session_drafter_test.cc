@@ -4,211 +4,29 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/node_knowledge.h"
 #include "core/base/cancellation.h"
 #include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/event_loop.h"
-#include "tests/support/fake_pool.h"
-#include "tests/support/loop_timer.h"
+#include "tests/support/fake_drafters.h"
+#include "tests/support/fake_verifier.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::DrafterPool;
+using ::outrider::testing::DrafterProcess;
 using ::outrider::testing::EventLoop;
-using ::outrider::testing::FakePool;
 using ::outrider::testing::FakeProcess;
-using ::outrider::testing::LoopTimer;
 using std::chrono::milliseconds;
-
-// A process that is started again when it has died, and knows nothing then.
-struct DrafterProcess {
-  bool is_up = true;
-  bool is_draining = false;
-  milliseconds pass{10};
-  bool is_silent = false;  // it answers nothing at all
-  bool is_full = false;
-  bool refuses_ahead = false;
-  int max_draft_tokens = 4;
-  int num_refusals = 0;
-  int num_deaths = 0;
-  std::map<SessionId, Incarnation> live = {};
-  // Sessions under whose last call it died.
-  std::set<SessionId> suspects = {};
-  int num_suspects_in_flight = 0;
-  int most_suspects_in_flight = 0;
-  // This session's texts of so many tokens take it down.
-  std::optional<SessionId> poison = {};
-  int poison_from = 0;
-
-  void Die() {
-    is_up = false;
-    ++num_deaths;
-    live.clear();
-  }
-};
-
-class DrafterStub final : public SharedDraftStub {
- public:
-  DrafterStub(EventLoop& loop, DrafterProcess& process)
-      : loop_(loop), process_(process) {}
-
-  Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
-                                         Cancellation& cancellation) override {
-    if (process_.is_silent) {
-      co_await LoopTimer(loop_).Sleep(std::chrono::seconds(10), cancellation);
-      co_return absl::DeadlineExceededError("is silent");
-    }
-    if (!process_.is_up) co_return absl::UnavailableError("refused");
-    const bool is_ahead = call.max_outcomes > 0;
-    if (process_.is_full || (process_.refuses_ahead && is_ahead)) {
-      ++process_.num_refusals;
-      co_return WithRetryDelay(absl::ResourceExhaustedError("is busy"),
-                               milliseconds(500));
-    }
-    if (call.max_draft_tokens > process_.max_draft_tokens) {
-      ++process_.num_refusals;
-      co_return absl::InvalidArgumentError("too many drafts");
-    }
-    const RequestHeader& header = call.header;
-    const int num_deaths = process_.num_deaths;
-    const bool is_suspect = process_.suspects.contains(header.session);
-    if (is_suspect) {
-      process_.most_suspects_in_flight = std::max(
-          process_.most_suspects_in_flight, ++process_.num_suspects_in_flight);
-    }
-    co_await loop_.Sleep(process_.pass);
-    if (is_suspect) --process_.num_suspects_in_flight;
-    DraftReply reply = {.header = {.session = header.session,
-                                   .incarnation = header.incarnation,
-                                   .step = header.step,
-                                   .is_draining = process_.is_draining}};
-    const bool is_known = !header.incarnation.is_none() &&
-                          process_.live[header.session] == header.incarnation;
-    if (process_.num_deaths == num_deaths && !is_known) {
-      if (!header.incarnation.is_none()) {
-        reply.outcome = Miss{};
-        co_return reply;
-      }
-      reply.header.incarnation = process_.live[header.session] =
-          Incarnation::Random();
-    }
-    const auto length = static_cast<int>(header.delta.length());
-    if (process_.is_up && process_.poison == header.session &&
-        length >= process_.poison_from) {
-      Die();
-    }
-    if (process_.num_deaths != num_deaths) {
-      process_.suspects.insert(header.session);
-      co_return absl::UnavailableError("the connection broke");
-    }
-    process_.suspects.erase(header.session);
-    reply.header.cached_length =
-        length + std::max(0, call.max_draft_tokens - 1);
-    reply.outcome =
-        Draft::OneHot(length, TokenSeq(call.max_draft_tokens, /*token=*/1));
-    co_return reply;
-  }
-  Task<absl::StatusOr<NodeDescription>> Describe(
-      milliseconds timeout, Cancellation& cancellation) override {
-    if (process_.is_silent) {
-      co_await LoopTimer(loop_).Sleep(timeout, cancellation);
-      co_return absl::DeadlineExceededError("is silent");
-    }
-    if (!process_.is_up) co_return absl::UnavailableError("refused");
-    co_return NodeDescription{.vocab_size = 10,
-                              .context_length = 100000,
-                              .max_draft_tokens = process_.max_draft_tokens};
-  }
-  void Die() {
-    process_.Die();
-    loop_.After(milliseconds(300), [this] { process_.is_up = true; });
-  }
-
- private:
-  EventLoop& loop_;
-  DrafterProcess& process_;
-};
-
-class NoCache final : public CacheStub {
-  Task<void> Release(RequestHeader, Cancellation&) override { co_return; }
-};
-
-// Drafters, each asked four times a second what it is.
-class DrafterPool final : public FakePool {
- public:
-  DrafterPool(EventLoop& loop, std::vector<FakeProcess>& verifiers,
-              std::vector<DrafterProcess>& drafters)
-      : FakePool(loop, verifiers), loop_(loop), drafters_(drafters) {
-    std::vector<std::string> addresses;
-    for (size_t i = 0; i < drafters.size(); ++i) {
-      addresses.push_back(absl::StrCat("2.2.2.", i, ":1"));
-    }
-    group_.SetAddresses("drafters", addresses);
-    Ask();
-    Look();
-  }
-
-  NodeGroup<DrafterNode>::Choice ChooseDrafter(
-      const SessionId& session,
-      const NodeGroup<DrafterNode>::Fits& fits) override {
-    return group_.Choose(session, fits);
-  }
-
- private:
-  void Ask() {
-    for (DrafterNode* node : group_.TakeToAsk()) StartDetached(Learn(*node));
-    loop_.After(milliseconds(250), [this] {
-      if (!is_closed) Ask();
-    });
-  }
-  void Look() {
-    for (DrafterNode* node : group_.TakeQuiet()) StartDetached(Learn(*node));
-    loop_.After(NodeGroup<DrafterNode>::kLookPeriod, [this] {
-      if (!is_closed) Look();
-    });
-  }
-  Task<void> Learn(DrafterNode& node) {
-    group_.Learn(node, co_await node.stub->Describe(milliseconds(1000), none_));
-    AssessDrafters(group_.knowledge(), &verifier_);
-    group_.CountReady();
-  }
-  std::unique_ptr<DrafterNode> Make(const std::string& name,
-                                    const std::string& address) {
-    DrafterProcess& process = drafters_[num_made_++];
-    return std::unique_ptr<DrafterNode>(new DrafterNode{
-        .link = {.name = name,
-                 .address = address,
-                 .is_connected = [&process] { return process.is_up; }},
-        .stub = std::make_unique<DrafterStub>(loop_, process),
-        .cache = std::make_unique<NoCache>()});
-  }
-
-  EventLoop& loop_;
-  std::vector<DrafterProcess>& drafters_;
-  Cancellation none_;
-  size_t num_made_ = 0;
-  const NodeDescription verifier_ = {
-      .vocab_size = 10, .context_length = 100000, .max_draft_tokens = 4};
-  NodeGroup<DrafterNode> group_{
-      {"drafters"},
-      [this](const std::string& name, const std::string& address) {
-        return Make(name, address);
-      }};
-};
 
 class SessionDrafterTest : public ::testing::Test {
  protected:
