@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/nodes/text_promise.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {
@@ -38,8 +39,7 @@ Task<absl::StatusOr<VerifyReply>> SameModelStub::Verify(
 
 absl::Status SameModelStub::Check(const ModelIdentity& model,
                                   const VerifyCall& call) const {
-  const absl::Status same =
-      CheckSame(options_.model, model, PromiseOf(call.sampling, call.rule));
+  const absl::Status same = CheckSame(options_.model, model, PromiseOf(call));
   if (same.ok()) return absl::OkStatus();
   options_.on_other(model);
   return absl::AbortedError(absl::StrCat(

@@ -8,19 +8,10 @@
 #include "absl/status/status.h"
 #include "coordinator/peers/node_stub.h"
 #include "core/base/session_id.h"
-#include "core/sampling/rule_kind.h"
-#include "core/sampling/sampling_params.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
-
-// What is promised of a session's text: at temperature 0 and under kCoupled
-// that it is the same one whoever continues it.
-inline Sameness PromiseOf(const SamplingParams& sampling, RuleKind rule) {
-  return IsGreedy(sampling) || rule == RuleKind::kCoupled ? Sameness::kBits
-                                                          : Sameness::kLaw;
-}
 
 // Decorator of one session's verifier: all tokens of a session come from one
 // model, which is the one that it was promised. A node may have been restarted

@@ -2,7 +2,6 @@
 #ifndef OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
 #define OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
 
-#include "absl/status/status.h"
 #include "core/sampling/rule_kind.h"
 #include "core/wire/node_calls.h"
 #include "core/wire/node_description.h"
@@ -24,23 +23,6 @@ struct SessionUse {
 // each may be another build, with other flags.
 bool CanServe(const NodeDescription& node, const NodeDescription& own,
               const SessionUse& use);
-
-// The longest text that the node can have: it ends with the context, or with
-// the memory for keys and values that all its sessions share.
-int RoomOf(const NodeDescription& node);
-// The text of a step, its drafts or what the verifier may go on with, and both:
-// what it needs room for.
-int TextLengthOf(const VerifyCall& call);
-int NumAfterText(const VerifyCall& call);
-int LengthOf(const VerifyCall& call);
-// How many drafts the node takes after so long a text.
-int MostDrafts(const NodeDescription& node, int text_length);
-// Whether it takes as many as the call has.
-bool TakesDrafts(const NodeDescription& node, const VerifyCall& call);
-
-// No verifier that is ready has room for the text; one that is not may have.
-absl::Status OutgrownError(int length, int room);
-bool IsOutgrown(const absl::Status& status);
 
 }  // namespace outrider
 

@@ -11,6 +11,7 @@
 #include "coordinator/nodes/seated_stub.h"
 #include "coordinator/nodes/session_pool.h"
 #include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/text_room.h"
 #include "coordinator/nodes/verifier_seat.h"
 #include "coordinator/nodes/waiting_room.h"
 #include "coordinator/peers/node_stub.h"

@@ -2,6 +2,7 @@
 // Steps that verifiers refuse, for now or for good, in virtual time.
 #include <chrono>
 
+#include "coordinator/nodes/session_errors.h"
 #include "coordinator/nodes/session_verifier.h"
 #include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"

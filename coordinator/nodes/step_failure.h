@@ -5,9 +5,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/session_errors.h"
 #include "coordinator/nodes/session_moves.h"
-#include "coordinator/nodes/session_use.h"
 #include "core/base/retry_delay.h"
 
 namespace outrider {

@@ -8,7 +8,8 @@
 #include <variant>
 
 #include "absl/algorithm/container.h"
-#include "coordinator/nodes/same_model_stub.h"
+#include "coordinator/nodes/text_promise.h"
+#include "coordinator/nodes/text_room.h"
 
 namespace outrider {
 namespace {
@@ -81,7 +82,7 @@ VerifierSeat::VerifierSeat(SessionPool& pool, const SessionId& session,
 Seat<VerifierNode> VerifierSeat::TakeOther(const VerifyCall& call,
                                            const Nodes& avoided,
                                            bool even_doubtful) {
-  const Sameness promise = PromiseOf(call.sampling, call.rule);
+  const Sameness promise = PromiseOf(call);
   auto choice =
       ChooseRoom(pool_, session_, call,
                  [&](const VerifierNode& node, const NodeDescription& answer) {
@@ -144,7 +145,7 @@ bool VerifierSeat::MayReopen() {
 
 NodeGroup<VerifierNode>::Choice VerifierSeat::ChooseOther(
     const VerifyCall& call) {
-  const Sameness sameness = PromiseOf(call.sampling, call.rule);
+  const Sameness sameness = PromiseOf(call);
   const auto choose = [&](Sameness wanted, bool is_own) {
     return ChooseRather(
         pool_, session_,
@@ -217,7 +218,7 @@ Task<void> VerifierSeat::TakeTurn(const VerifyCall& call,
 bool VerifierSeat::TakeTurnElsewhere(const VerifyCall& call,
                                      std::optional<MoveGate::Place>& place) {
   const Clock::time_point now = Clock::now();
-  const Sameness promise = PromiseOf(call.sampling, call.rule);
+  const Sameness promise = PromiseOf(call);
   auto choice = pool_.ChooseVerifier(
       session_, [&](const VerifierNode& node, const NodeDescription& answer) {
         return &node != seat_.get() && &node != failed_at_ &&
@@ -241,7 +242,7 @@ bool VerifierSeat::TakeRoomElsewhere(const VerifyCall& call,
   // It is the youngest wherever it comes. Where it is known it grows old.
   const bool is_known = !call.header.incarnation.is_none();
   if (is_known && moves_for_room_.IsReached(now)) return false;
-  const Sameness promise = PromiseOf(call.sampling, call.rule);
+  const Sameness promise = PromiseOf(call);
   auto choice =
       ChooseRoom(pool_, session_, call,
                  [&](const VerifierNode& node, const NodeDescription& answer) {

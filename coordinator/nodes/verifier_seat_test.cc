@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/session_errors.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

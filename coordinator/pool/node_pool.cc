@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/refusal_reasons.h"
+#include "coordinator/nodes/text_room.h"
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/client_status.h"
 
-#include "coordinator/nodes/poison.h"
 #include "coordinator/nodes/refusal_reasons.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/session_errors.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/status_convert.h"

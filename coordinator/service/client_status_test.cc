@@ -3,9 +3,8 @@
 
 #include <chrono>
 
-#include "coordinator/nodes/poison.h"
 #include "coordinator/nodes/refusal_reasons.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/session_errors.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/rpc/status_convert.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/session_errors.h"
 #include "core/base/status_macros.h"
 
 namespace outrider {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/poison.h"
+#include "coordinator/nodes/session_errors.h"
 #include "coordinator/service/await_verifier.h"
 #include "coordinator/service/client_status.h"
 #include "coordinator/service/describe_convert.h"

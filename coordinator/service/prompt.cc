@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/refusal_reasons.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/session_errors.h"
 #include "core/base/error_reason.h"
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"

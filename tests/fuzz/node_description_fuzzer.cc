@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/text_room.h"
 #include "core/wire/message_limits.h"
 #include "core/wire/node_description.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coordinator/nodes/poison.h"
 #include "coordinator/nodes/session_drafter.h"
+#include "coordinator/nodes/session_errors.h"
 #include "coordinator/nodes/session_verifier.h"
 #include "coordinator/peers/ahead_draft_client.h"
 #include "coordinator/peers/lookup_draft_client.h"

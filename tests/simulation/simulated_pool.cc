@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/text_room.h"
 #include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "tests/simulation/linked_drafter.h"

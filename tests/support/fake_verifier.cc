@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/text_room.h"
 #include "core/base/node_drains.h"
 #include "core/base/retry_delay.h"
 #include "tests/support/loop_timer.h"

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/session_use.h"
+#include "coordinator/nodes/text_room.h"
 
 namespace outrider::testing {
 
