@@ -2,6 +2,9 @@
 #include "coordinator/nodes/session_verifier.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -40,6 +43,21 @@ constexpr milliseconds kLongestPause(500);
 constexpr std::chrono::seconds kUnservedPatience(5);
 
 }  // namespace
+
+struct SessionVerifier::Attempts {
+  explicit Attempts(const VerifyCall& step)
+      : call(step), is_open(!step.header.incarnation.is_none()) {}
+
+  const VerifyCall& call;
+  const bool is_open;  // where it is, or was
+  uint64_t number = 0;
+  std::optional<Held> held = {};
+  std::unique_ptr<WaitingRoom::Place> place = nullptr;  // once it has begun
+  std::optional<Clock::time_point> unserved_since = {};
+  Nodes full = {};  // those that have refused it since it slept
+  milliseconds pause = kFirstPause;
+  int num_broken = 0;
+};
 
 SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
                                  Seat<VerifierNode> seat,
@@ -170,16 +188,9 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     const VerifyCall& call, Cancellation& cancellation) {
-  const bool is_open = !call.header.incarnation.is_none();
-  const bool has_nothing = call.header.delta.keep_length == 0;
-  std::optional<Held> held;
-  std::unique_ptr<WaitingRoom::Place> place;
-  std::optional<Clock::time_point> unserved_since;
-  Nodes full;  // those that have refused it since it slept
-  milliseconds pause = kFirstPause;
-  int num_broken = 0;
-  for (uint64_t attempt = 0;; ++attempt) {
-    if (is_open && seat_.node().link.is_leaving &&
+  Attempts attempts(call);
+  for (;; ++attempts.number) {
+    if (attempts.is_open && seat_.node().link.is_leaving &&
         Move(call, MoveReason::kDraining)) {
       ++num_retries_;
       co_return ForgottenReply(call);
@@ -187,87 +198,117 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskUntilAnswered(
     co_await seat_.TakeTurn(call, cancellation);
     if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     Reply reply = co_await AskHere(call, cancellation);
-    const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled()) co_return reply;
-    // A suspect stays with those who know that it is one, as if it had begun.
-    const bool is_kept = seat_.has_begun() || seat_.is_suspect();
-    if (IsRefusal(status)) {
-      seat_.GiveTurnBack();
-      full.push_back(&seat_.node());
-      // Another costs it the same.
-      const bool has_left =
-          has_nothing &&
-          (is_kept ? seat_.TakeRoomElsewhere(call, full)
-                   : seat_.TakeOther(call, full, false) != nullptr);
-      if (has_left && is_open) co_return ForgottenReply(call);
-      if (has_left) continue;
-      full.clear();
-      if (seat_.has_begun() && !held.has_value()) {
-        OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
-            << "holds, as no verifier has room for it: " << status;
-        held.emplace(pool_.moves());
-      }
-      auto& own = seat_.has_begun() ? place : place_;
-      if (own == nullptr) {
-        WaitingRoom::Guest guest = AsGuest();
-        if (has_nothing) guest.at = nullptr;
-        own = pool_.waiting_room().Enter(guest);
-      }
-      if (own == nullptr) co_return reply;
-      const auto delay = JitteredRetryDelay(status, session_, attempt);
-      co_await own->Wait(pool_.timer(), delay, cancellation);
-      continue;
+    absl::Status status = reply.status();
+    const Next next = co_await Recover(attempts, status, cancellation);
+    if (next == Next::kEnd) co_return status;
+    if (next == Next::kReopen && attempts.is_open) {
+      co_return ForgottenReply(call);
     }
-    place.reset();  // it does not wait for room
-    place_.reset();
-    if ((seat_.has_begun() || seat_.use().is_resumed) && IsFailure(status) &&
-        !seat_.is_suspect() && !std::exchange(has_failed_, true)) {
-      // A pass fails for all that are in it. If the session itself is the
-      // cause, it fails once more, and never comes to a third verifier.
-      seat_.GiveTurnBack();
-      if (!Move(call, MoveReason::kFailed, status)) {
-        if (!seat_.MayReopen()) co_return reply;
-        OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
-            << "is opened again where it is, as a step failed: " << status;
-      }
-      if (is_open) co_return ForgottenReply(call);
-      continue;
-    }
-    const std::optional<MoveReason> reason = ReasonOf(status);
-    if (!reason.has_value()) co_return reply;
-    if (is_kept && Move(call, *reason, status)) {
-      if (is_open) co_return ForgottenReply(call);
-      continue;
-    }
-    // Here an opening would be refused for ever.
-    const bool leaves = !is_kept && FitsNoMore(*reason);
-    if (leaves && seat_.TakeOther(call, {&seat_.node()}, true)) continue;
-    seat_.GiveTurnBack();
-    if (*reason == MoveReason::kLate && !at_seat_.was_silent()) {
-      if (!seat_.has_begun() && at_seat_.was_patient()) co_return reply;
-      continue;  // with more patience
-    }
-    if (absl::IsUnavailable(status)) ++num_broken;
-    const bool is_given_up = !is_kept || !seat_.may_move();
-    if (is_given_up && num_broken >= kMaxBroken) co_return reply;
-    if (!seat_.IsUnserved(call)) {
-      unserved_since.reset();
-    } else if (!unserved_since.has_value()) {
-      unserved_since = Clock::now();
-    }
-    if (unserved_since.has_value() &&
-        (absl::IsAborted(status) ||
-         Clock::now() - *unserved_since > kUnservedPatience)) {
-      co_return UnservedError(status);
-    }
-    if (!held.has_value()) {
-      OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
-          << "holds, as no other verifier is ready: " << status;
-      held.emplace(pool_.moves());
-    }
-    co_await pool_.timer().Sleep(pause, cancellation);
-    pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+Task<SessionVerifier::Next> SessionVerifier::Recover(
+    Attempts& attempts, absl::Status& status, Cancellation& cancellation) {
+  if (IsRefusal(status)) {
+    co_return co_await WaitForRoom(attempts, status, cancellation);
+  }
+  attempts.place.reset();  // it does not wait for room
+  place_.reset();
+  if ((seat_.has_begun() || seat_.use().is_resumed) && IsFailure(status) &&
+      !seat_.is_suspect() && !std::exchange(has_failed_, true)) {
+    co_return ReopenAfterFailure(attempts.call, status);
+  }
+  co_return co_await GoElsewhereOrHold(attempts, status, cancellation);
+}
+
+Task<SessionVerifier::Next> SessionVerifier::WaitForRoom(
+    Attempts& attempts, const absl::Status& refusal,
+    Cancellation& cancellation) {
+  const VerifyCall& call = attempts.call;
+  const bool has_nothing = call.header.delta.keep_length == 0;
+  seat_.GiveTurnBack();
+  attempts.full.push_back(&seat_.node());
+  // Another costs it the same.
+  const bool has_left =
+      has_nothing &&
+      (is_kept() ? seat_.TakeRoomElsewhere(call, attempts.full)
+                 : seat_.TakeOther(call, attempts.full,
+                                   /*even_doubtful=*/false) != nullptr);
+  if (has_left) co_return Next::kReopen;
+  attempts.full.clear();
+  if (seat_.has_begun() && !attempts.held.has_value()) {
+    OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
+        << "holds, as no verifier has room for it: " << refusal;
+    attempts.held.emplace(pool_.moves());
+  }
+  auto& place = seat_.has_begun() ? attempts.place : place_;
+  if (place == nullptr) {
+    WaitingRoom::Guest guest = AsGuest();
+    if (has_nothing) guest.at = nullptr;
+    place = pool_.waiting_room().Enter(guest);
+  }
+  if (place == nullptr) co_return Next::kEnd;
+  const auto delay = JitteredRetryDelay(refusal, session_, attempts.number);
+  co_await place->Wait(pool_.timer(), delay, cancellation);
+  co_return Next::kAsk;
+}
+
+SessionVerifier::Next SessionVerifier::ReopenAfterFailure(
+    const VerifyCall& call, const absl::Status& failure) {
+  // A pass fails for all that are in it. If the session itself is the cause, it
+  // fails once more, and never comes to a third verifier.
+  seat_.GiveTurnBack();
+  if (Move(call, MoveReason::kFailed, failure)) return Next::kReopen;
+  if (!seat_.MayReopen()) return Next::kEnd;
+  OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
+      << "is opened again where it is, as a step failed: " << failure;
+  return Next::kReopen;
+}
+
+Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
+    Attempts& attempts, absl::Status& status, Cancellation& cancellation) {
+  const VerifyCall& call = attempts.call;
+  const std::optional<MoveReason> reason = ReasonOf(status);
+  if (!reason.has_value()) co_return Next::kEnd;
+  if (is_kept() && Move(call, *reason, status)) co_return Next::kReopen;
+  // Here an opening would be refused for ever.
+  const bool leaves = !is_kept() && FitsNoMore(*reason);
+  const Nodes here = {&seat_.node()};
+  if (leaves && seat_.TakeOther(call, here, /*even_doubtful=*/true)) {
+    co_return Next::kAsk;
+  }
+  seat_.GiveTurnBack();
+  if (*reason == MoveReason::kLate && !at_seat_.was_silent()) {
+    const bool is_over = !seat_.has_begun() && at_seat_.was_patient();
+    co_return is_over ? Next::kEnd : Next::kAsk;  // with more patience
+  }
+  if (absl::IsUnavailable(status)) ++attempts.num_broken;
+  const bool is_given_up = !is_kept() || !seat_.may_move();
+  if (is_given_up && attempts.num_broken >= kMaxBroken) co_return Next::kEnd;
+  if (IsUnservedForLong(attempts, status)) {
+    status = UnservedError(status);
+    co_return Next::kEnd;
+  }
+  if (!attempts.held.has_value()) {
+    OUTRIDER_LOG(kWarning, seat_.FieldsOf(call))
+        << "holds, as no other verifier is ready: " << status;
+    attempts.held.emplace(pool_.moves());
+  }
+  co_await pool_.timer().Sleep(attempts.pause, cancellation);
+  attempts.pause = std::min(2 * attempts.pause, kLongestPause);
+  co_return Next::kAsk;
+}
+
+bool SessionVerifier::IsUnservedForLong(Attempts& attempts,
+                                        const absl::Status& status) {
+  auto& since = attempts.unserved_since;
+  if (!seat_.IsUnserved(attempts.call)) {
+    since.reset();
+    return false;
+  }
+  if (!since.has_value()) since = Clock::now();
+  return absl::IsAborted(status) || Clock::now() - *since > kUnservedPatience;
 }
 
 absl::Status SessionVerifier::UnservedError(const absl::Status& status) {

@@ -53,7 +53,6 @@ class SessionVerifier final : public VerifyStub {
   // ABORTED: only other models are. INTERNAL and IsPoison: nodes were lost.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
-  // The limit is that of the node of the moment.
   int MostDrafts(int text_length) const override {
     return outrider::MostDrafts(seat_.description(), text_length);
   }
@@ -69,16 +68,34 @@ class SessionVerifier final : public VerifyStub {
   using Clock = VerifierSeat::Clock;
   using Nodes = VerifierSeat::Nodes;
 
+  // A step that is asked until it is answered, and what its attempts have met.
+  struct Attempts;
+  // What follows an attempt that was not answered: another one, the session
+  // opened anew at the node where it is now, or the end.
+  enum class Next { kAsk, kReopen, kEnd };
+
   Task<Reply> Answer(const VerifyCall& call, Cancellation& cancellation);
   WaitingRoom::Guest AsGuest() const;
   Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskUntilAnswered(const VerifyCall& call,
                                Cancellation& cancellation);
+  // Sets `status` to what the step has failed with, where that is the end.
+  Task<Next> Recover(Attempts& attempts, absl::Status& status,
+                     Cancellation& cancellation);
+  // Goes where there may be room for what was refused, or waits for some.
+  Task<Next> WaitForRoom(Attempts& attempts, const absl::Status& refusal,
+                         Cancellation& cancellation);
+  Next ReopenAfterFailure(const VerifyCall& call, const absl::Status& failure);
+  Task<Next> GoElsewhereOrHold(Attempts& attempts, absl::Status& status,
+                               Cancellation& cancellation);
+  bool IsUnservedForLong(Attempts& attempts, const absl::Status& status);
+  // A suspect stays with those who know that it is one, as if it had begun.
+  bool is_kept() const { return seat_.has_begun() || seat_.is_suspect(); }
   // Asks the node of the moment, once more where the connection broke under it.
   // UNAVAILABLE: the node is lost.
   Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
-  // What a step comes to that the node refuses for good.
+  // What a step comes to that is refused for good.
   Task<Reply> ReconsiderRefusal(const VerifyCall& call,
                                 const absl::Status& refusal,
                                 Cancellation& cancellation);
