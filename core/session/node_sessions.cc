@@ -30,6 +30,21 @@ int NumBlocks(const NodeSession* session) {
   return session == nullptr ? 0 : static_cast<int>(session->blocks.size());
 }
 
+// The cache that a call's round needs.
+int LengthWantedBy(const SessionCall& call) {
+  return static_cast<int>(call.header.delta.length()) + call.num_draft_tokens;
+}
+
+absl::Status CheckFits(int wanted_length, const KvBlockPool& blocks) {
+  if (NumKvBlocks(wanted_length) <= blocks.num_total()) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the session needs a cache of ", wanted_length, " tokens, this node has ",
+      int64_t{blocks.num_total()} * kKvBlockLength,
+      " for all sessions together"));
+}
+
 absl::Status CheckKeepLength(const RequestHeader& header) {
   const int keep_length = header.delta.keep_length;
   if (!header.incarnation.is_none() || keep_length == 0) {
@@ -52,6 +67,22 @@ absl::Status CheckContent(const RequestHeader& header, uint64_t digest,
       absl::StrCat("step ", header.step, " came before with another content"));
 }
 
+// It has the blocks of the call's round, and is at work from now on.
+void BeginRound(const SessionCall& call, NodeSession& session) {
+  const CacheDelta& delta = call.header.delta;
+  session.begins_anew = delta.keep_length == 0;
+  // A retry of this call cuts to keep_length again, which within a block would
+  // be a miss; 0 is at a block's beginning.
+  session.settled_length = session.begins_anew
+                               ? static_cast<int>(delta.append_tokens.size())
+                               : delta.keep_length;
+  session.last_step = call.header.step;
+  session.last_digest = call.content_digest;
+  session.is_at_work = true;
+  session.may_give_way = session.begins_anew && !call.holds_up_stream;
+  session.gives_way = false;
+}
+
 }  // namespace
 
 absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
@@ -59,16 +90,8 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   const RequestHeader& header = call.header;
   const int keep_length = header.delta.keep_length;
   const std::vector<TokenId>& appended = header.delta.append_tokens;
-  const int wanted_length =
-      keep_length + static_cast<int>(appended.size()) + call.num_draft_tokens;
-  const int num_wanted = NumKvBlocks(wanted_length);
-  if (num_wanted > blocks().num_total()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the session needs a cache of ", wanted_length,
-                     " tokens, this node has ",
-                     int64_t{blocks().num_total()} * kKvBlockLength,
-                     " for all sessions together"));
-  }
+  const int wanted_length = LengthWantedBy(call);
+  OUTRIDER_RETURN_IF_ERROR(CheckFits(wanted_length, blocks()));
   NodeSession* session = FindMutable(header.session);
   OUTRIDER_CHECK(session == nullptr || !session->is_at_work);
 
@@ -92,7 +115,8 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
         opens ? blocks_.SaltOf(header.cache_salt) : session->salt, appended);
   }
   const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
-  const int num_new = num_wanted - num_kept - static_cast<int>(prefix.size());
+  const int num_new =
+      NumKvBlocks(wanted_length) - num_kept - static_cast<int>(prefix.size());
   const auto room = MakeRoom(call, num_new, session, now);
   if (!room.ok() || *room != Room::kIsThere) {
     blocks_.GiveBack(prefix);
@@ -110,16 +134,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   blocks_.Cut(*session, keep_length);
   if (keep_length == 0) blocks_.Begin(*session, std::move(prefix), appended);
   blocks_.Take(*session, num_new);
-  // A retry of this call cuts to keep_length again, which within a block would
-  // be a miss; 0 is at a block's beginning.
-  session->settled_length =
-      keep_length > 0 ? keep_length : static_cast<int>(appended.size());
-  session->last_step = header.step;
-  session->last_digest = call.content_digest;
-  session->is_at_work = true;
-  session->begins_anew = keep_length == 0;
-  session->may_give_way = session->begins_anew && !call.holds_up_stream;
-  session->gives_way = false;
+  BeginRound(call, *session);
   idle_.erase(session->place);
   return session;
 }

@@ -18,12 +18,23 @@ std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
   return blocks;
 }
 
+// What a session gives that is cut to this length.
+std::vector<KvBlockId> GivenBy(const NodeSession* session, int keep_length) {
+  if (session == nullptr) return {};
+  const std::vector<KvBlockId>& all = session->blocks;
+  const size_t num_kept = NumKvBlocks(keep_length);
+  return {all.begin() + std::min(num_kept, all.size()), all.end()};
+}
+
 std::vector<NodeSession*> YoungestFirst(std::vector<NodeSession*> sessions) {
   std::sort(sessions.begin(), sessions.end(), [](const auto* a, const auto* b) {
     return a->age_rank > b->age_rank;
   });
   return sessions;
 }
+
+// Whether these blocks, once free, are enough beside those that are.
+using IsEnough = absl::FunctionRef<bool(const std::vector<KvBlockId>&)>;
 
 // The sessions that are younger than one that needs room; for a newcomer all.
 struct Others {
@@ -49,9 +60,8 @@ struct Others {
   }
   // Chooses as many texts as give enough beside what comes, the youngest first,
   // and none where all are too few.
-  std::vector<NodeSession*> TextsThatGive(
-      std::vector<KvBlockId> coming,
-      absl::FunctionRef<bool(const std::vector<KvBlockId>&)> is_enough) const {
+  std::vector<NodeSession*> TextsThatGive(std::vector<KvBlockId> coming,
+                                          IsEnough is_enough) const {
     std::vector<NodeSession*> chosen;
     for (NodeSession* text : YoungestFirst(texts)) {
       chosen.push_back(text);
@@ -60,6 +70,20 @@ struct Others {
     }
     return {};
   }
+  // Where a stream that has begun, here or elsewhere, needs room, texts of
+  // those that have not give way, and none that has begun is preempted for it.
+  // No two texts end each other: only what has begun ends any, and no such text
+  // is ended. What is computed of one is found again when it comes back. False:
+  // no texts are to give way, as all are too few, or as rounds that end soon
+  // give a session of this node enough.
+  bool LetTextsGiveWay(bool for_newcomer, IsEnough is_enough) const {
+    std::vector<NodeSession*> chosen = TextsThatGive({}, is_enough);
+    if (chosen.empty() && !for_newcomer && !is_enough(blocks)) {
+      chosen = TextsThatGive(blocks, is_enough);
+    }
+    for (NodeSession* text : chosen) text->gives_way = true;
+    return !chosen.empty();
+  }
 };
 
 }  // namespace
@@ -67,12 +91,8 @@ struct Others {
 absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     const SessionCall& call, int num_blocks, const NodeSession* session,
     Clock::time_point now) {
-  std::vector<KvBlockId> own;  // that the session itself gives
-  if (session != nullptr) {
-    const std::vector<KvBlockId>& all = session->blocks;
-    const size_t num_kept = NumKvBlocks(call.header.delta.keep_length);
-    own.assign(all.begin() + std::min(num_kept, all.size()), all.end());
-  }
+  const std::vector<KvBlockId> own =
+      GivenBy(session, call.header.delta.keep_length);
   const auto num_free = [&](const std::vector<KvBlockId>& coming) {
     return blocks().num_free() + blocks().NumFreedBy(coming);
   };
@@ -106,17 +126,8 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
   };
   const bool may_preempt = !is_newcomer && is_enough(others.blocks_at_rest);
   const bool comes_soon = !is_newcomer && is_enough(others.blocks);
-  if (call.holds_up_stream) {
-    // A stream that has begun, here or elsewhere, waits for no text of one that
-    // has not, nor has it others preempted that have begun. No two texts end
-    // each other: only what has begun ends any, and no such text is ended. What
-    // is computed of one is found again when it comes back.
-    auto texts = others.TextsThatGive({}, is_enough);
-    if (texts.empty() && !is_newcomer && !comes_soon) {
-      texts = others.TextsThatGive(others.blocks, is_enough);
-    }
-    for (NodeSession* text : texts) text->gives_way = true;
-    if (!texts.empty()) return Room::kComesSoon;
+  if (call.holds_up_stream && others.LetTextsGiveWay(is_newcomer, is_enough)) {
+    return Room::kComesSoon;
   }
   if (is_newcomer) {
     return TryLater(num_sessions() >= options_.max_sessions
