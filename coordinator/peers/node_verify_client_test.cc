@@ -186,6 +186,28 @@ TEST_F(NodeVerifyClientTest, EachTokenThatMayComeHasItsLogprobInEveryFormat) {
   EXPECT_FALSE(calls_[0].logprobs.has_value()) << "FULL has the rows";
 }
 
+TEST_F(NodeVerifyClientTest, WhatStandsByLenienceIsCertainInEveryFormat) {
+  for (const ReplyFormat format :
+       {ReplyFormat::kFull, ReplyFormat::kSparse, ReplyFormat::kTokens}) {
+    Session session(
+        {.prompt = {2, 0},
+         .sampling = {.temperature = 0, .lossy_lenience = 0.5},
+         .logprobs =
+             LogprobsOptions{.num_top = 1, .mode = LogprobsMode::kProcessed},
+         .max_length = 100});
+    const auto score = Score(session, format);
+    ASSERT_THAT(score, IsOk());
+    // Draft 1 has three quarters of its row's greatest probability.
+    const Verdict verdict = {2, 0};
+    EXPECT_EQ(score->verdict.value_or(verdict).num_accepted, 2);
+    const auto got = LogprobsOf(*score, draft_, verdict, session);
+    ASSERT_THAT(got, IsOk());
+    ASSERT_EQ(got->size(), 3u);
+    for (const RowLogprobs& row : *got) EXPECT_THAT(row.tokens, ElementsAre(0));
+    EXPECT_THAT((*got)[1].top, ElementsAre(TokenLogprob{1, 0}));
+  }
+}
+
 TEST_F(NodeVerifyClientTest, LogprobsThatDoNotFitTheRowsFailTheSession) {
   const std::vector<std::function<void(VerifyReply&)>> forgeries = {
       [](VerifyReply& reply) { reply.logprobs.clear(); },
