@@ -93,6 +93,7 @@ class NodeSessions {
 
  private:
   enum class Room { kIsThere, kComesSoon, kComesLater };
+  class RoomSearch;
   std::optional<Miss> CheckOpening(const RequestHeader& header, uint64_t digest,
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
@@ -101,7 +102,6 @@ class NodeSessions {
   absl::StatusOr<Room> MakeRoom(const SessionCall& call, int num_blocks,
                                 const NodeSession* session,
                                 Clock::time_point now);
-  bool IsExpired(const NodeSession& idle, Clock::time_point now) const;
   NodeSession& Open(const RequestHeader& header, NodeSession* session);
   NodeSession* FindMutable(const SessionId& session);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of NodeSessions: who makes room for whom, and whose time is over.
 #include <algorithm>
+#include <chrono>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,11 @@ std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
                               const std::vector<KvBlockId>& more) {
   blocks.insert(blocks.end(), more.begin(), more.end());
   return blocks;
+}
+
+bool IsExpired(const NodeSession& idle, std::chrono::seconds lease,
+               NodeSession::Clock::time_point now) {
+  return now - idle.last_use > lease;
 }
 
 // What a session gives that is cut to this length.
@@ -88,69 +95,118 @@ struct Others {
 
 }  // namespace
 
+// Where the blocks of one call come from.
+class NodeSessions::RoomSearch {
+ public:
+  // No session: a newcomer.
+  RoomSearch(NodeSessions& node, const SessionCall& call, int num_blocks,
+             const NodeSession* session)
+      : node_(node),
+        session_(session),
+        num_blocks_(num_blocks),
+        holds_up_stream_(call.holds_up_stream),
+        num_left_(session == nullptr && !call.holds_up_stream
+                      ? node.num_sessions()
+                      : 0),
+        own_(GivenBy(session, call.header.delta.keep_length)) {}
+
+  bool HasRoom() const { return HasRoom(NumFree({})); }
+  // What branches have comes free in a few passes.
+  bool BranchesHaveRoom() const {
+    const int num_coming = node_.blocks_.num_branch_blocks();
+    return num_coming > 0 && HasRoom(NumFree({}) + num_coming);
+  }
+  // Drops those whose lease has run out, the longest idle first, until there is
+  // room.
+  void DropExpired(Clock::time_point now);
+  // Takes room from the sessions that are younger, or says when they give it.
+  absl::StatusOr<Room> AskOthers();
+
+ private:
+  bool is_newcomer() const { return session_ == nullptr; }
+  int NumFree(const std::vector<KvBlockId>& coming) const {
+    const KvBlockPool& pool = node_.blocks();
+    return pool.num_free() + pool.NumFreedBy(Joined(own_, coming));
+  }
+  bool HasRoom(int num_free) const;
+  Others FindOthers() const;
+  void Preempt(std::vector<NodeSession*> victims);
+
+  NodeSessions& node_;
+  const NodeSession* const session_;
+  const int num_blocks_;
+  const bool holds_up_stream_;
+  // Each of the others may need another block in its next round. What has begun
+  // elsewhere waits for these no more than a session of this node does.
+  const int num_left_;
+  const std::vector<KvBlockId> own_;  // that the session itself gives
+};
+
+bool NodeSessions::RoomSearch::HasRoom(int num_free) const {
+  if (is_newcomer() && node_.num_sessions() >= node_.options_.max_sessions) {
+    return false;
+  }
+  return num_free >= num_blocks_ + num_left_;
+}
+
+void NodeSessions::RoomSearch::DropExpired(Clock::time_point now) {
+  std::list<NodeSession*>& idle = node_.idle_;
+  for (auto next = idle.begin(); next != idle.end() && !HasRoom();) {
+    NodeSession& one = **next++;
+    if (!IsExpired(one, node_.options_.lease, now)) return;
+    if (&one != session_) node_.Drop(one);
+  }
+}
+
+Others NodeSessions::RoomSearch::FindOthers() const {
+  Others others;
+  for (const auto& [id, other] : node_.sessions_) {
+    if (is_newcomer() || other->age_rank > session_->age_rank) {
+      others.Add(*other);
+    }
+  }
+  return others;
+}
+
+absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
+  const Others others = FindOthers();
+  const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
+    return NumFree(coming) >= num_blocks_;
+  };
+  if (holds_up_stream_ && others.LetTextsGiveWay(is_newcomer(), is_enough)) {
+    return Room::kComesSoon;
+  }
+  if (is_newcomer()) {
+    return node_.TryLater(node_.num_sessions() >= node_.options_.max_sessions
+                              ? "this node has all the sessions it may have"
+                              : "this node's KV cache is full");
+  }
+  if (is_enough(others.blocks_at_rest)) {
+    Preempt(others.at_rest);
+    return Room::kIsThere;
+  }
+  if (is_enough(others.blocks)) return Room::kComesSoon;
+  if (others.is_any_at_work) return Room::kComesLater;
+  return node_.TryLater("this node's KV cache is full of older sessions");
+}
+
+void NodeSessions::RoomSearch::Preempt(std::vector<NodeSession*> victims) {
+  for (NodeSession* victim : YoungestFirst(std::move(victims))) {
+    if (NumFree({}) >= num_blocks_) return;
+    ++node_.num_preempted_;
+    node_.blocks_.KeepFirst(*victim, 0);
+    node_.blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
+  }
+}
+
 absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     const SessionCall& call, int num_blocks, const NodeSession* session,
     Clock::time_point now) {
-  const std::vector<KvBlockId> own =
-      GivenBy(session, call.header.delta.keep_length);
-  const auto num_free = [&](const std::vector<KvBlockId>& coming) {
-    return blocks().num_free() + blocks().NumFreedBy(coming);
-  };
-  const bool is_newcomer = session == nullptr;
-  // Each of the others may need another block in its next round. What has begun
-  // elsewhere waits for these no more than a session of this node does.
-  const int num_left =
-      is_newcomer && !call.holds_up_stream ? num_sessions() : 0;
-  const auto has = [&](int num) {
-    return (!is_newcomer || num_sessions() < options_.max_sessions) &&
-           num >= num_blocks + num_left;
-  };
-  for (auto next = idle_.begin(); next != idle_.end() && !has(num_free(own));) {
-    NodeSession& idle = **next++;
-    if (!IsExpired(idle, now)) break;
-    if (&idle != session) Drop(idle);
-  }
-  if (has(num_free(own))) return Room::kIsThere;
-  // What branches have comes free in a few passes.
-  const int num_coming = blocks_.num_branch_blocks();
-  if (num_coming > 0 && has(num_free(own) + num_coming)) {
-    return Room::kComesSoon;
-  }
-
-  Others others;
-  for (const auto& [id, other] : sessions_) {
-    if (is_newcomer || other->age_rank > session->age_rank) others.Add(*other);
-  }
-  const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
-    return num_free(Joined(own, coming)) >= num_blocks;
-  };
-  const bool may_preempt = !is_newcomer && is_enough(others.blocks_at_rest);
-  const bool comes_soon = !is_newcomer && is_enough(others.blocks);
-  if (call.holds_up_stream && others.LetTextsGiveWay(is_newcomer, is_enough)) {
-    return Room::kComesSoon;
-  }
-  if (is_newcomer) {
-    return TryLater(num_sessions() >= options_.max_sessions
-                        ? "this node has all the sessions it may have"
-                        : "this node's KV cache is full");
-  }
-  if (!may_preempt) {
-    if (comes_soon) return Room::kComesSoon;
-    if (others.is_any_at_work) return Room::kComesLater;
-    return TryLater("this node's KV cache is full of older sessions");
-  }
-  for (NodeSession* victim : YoungestFirst(others.at_rest)) {
-    if (num_free(own) >= num_blocks) break;
-    ++num_preempted_;
-    blocks_.KeepFirst(*victim, 0);
-    blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
-  }
-  return Room::kIsThere;
-}
-
-bool NodeSessions::IsExpired(const NodeSession& idle,
-                             Clock::time_point now) const {
-  return now - idle.last_use > options_.lease;
+  RoomSearch search(*this, call, num_blocks, session);
+  search.DropExpired(now);
+  if (search.HasRoom()) return Room::kIsThere;
+  if (search.BranchesHaveRoom()) return Room::kComesSoon;
+  return search.AskOthers();
 }
 
 void NodeSessions::Renew(const SessionId& id, Clock::time_point now) {
@@ -161,7 +217,7 @@ void NodeSessions::Renew(const SessionId& id, Clock::time_point now) {
 }
 
 void NodeSessions::Expire(Clock::time_point now) {
-  while (!idle_.empty() && IsExpired(*idle_.front(), now)) {
+  while (!idle_.empty() && IsExpired(*idle_.front(), options_.lease, now)) {
     Drop(*idle_.front());
   }
 }
