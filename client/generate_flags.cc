@@ -84,7 +84,9 @@ void AddSamplingFlags(CLI::App& command, GenerateFlags& flags) {
       ->check(WholeNumberIn(0, std::numeric_limits<int32_t>::max()));
   command
       .add_option("--seed", request.seed,
-                  "repeats a generation; default: a new one")
+                  "repeats a generation; default: a new one, which those get,\n"
+                  "too, who ask for -k auto or --schedule auto where the text\n"
+                  "depends on drafts")
       ->type_name("N")
       ->check(WholeNumberIn(0, std::numeric_limits<uint64_t>::max()));
   command

@@ -163,12 +163,15 @@ bool TextDependsOnDrafts(const GenerationRequest& request) {
 // flipped for it. It says whether a resume drafts, and has learned from rounds
 // whose tokens were lost on the way: these flipped the coins of the broken
 // stream's seed. (Who names a model resumes, with or without tokens.) And it
-// chooses each K of a request that asks for that, maybe after one of the same
-// seed. Both get a seed of their own. Needs all the rest.
+// chooses K, or whether to draft ahead, for a request that asks for that, maybe
+// after one of the same seed. All these get a seed of their own. Needs all the
+// rest.
 uint64_t SeedOf(const v1::GenerateRequest& proto,
                 const GenerationRequest& request) {
   const bool is_controlled =
-      proto.has_model() || request.draft_length_mode == DraftLengthMode::kAuto;
+      proto.has_model() ||
+      request.draft_length_mode == DraftLengthMode::kAuto ||
+      request.schedule == Schedule::kAuto;
   const bool needs_its_own = is_controlled &&
                              request.num_speculative_tokens > 0 &&
                              TextDependsOnDrafts(request);
@@ -220,10 +223,13 @@ absl::StatusOr<Schedule> ParseSchedule(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(const std::optional<Schedule> wanted,
                             FromProto(proto.schedule()));
   if (wanted.has_value()) return *wanted;
-  // Who names a seed wants the same text again. A resume names it, too, but
-  // does not get it where drafts decide the text (SeedOf).
+  // Who names a seed wants the same text again. A resume names it, too, as one
+  // may who asks for K by round, but neither gets it where drafts decide the
+  // text (SeedOf).
   const bool is_repeatable =
-      proto.has_seed() && !proto.has_model() && TextDependsOnDrafts(request);
+      proto.has_seed() && !proto.has_model() &&
+      request.draft_length_mode != DraftLengthMode::kAuto &&
+      TextDependsOnDrafts(request);
   return is_repeatable ? Schedule::kSequential : limits.default_schedule;
 }
 

@@ -144,9 +144,13 @@ TEST_F(GenerationRequestTest, WhoAsksForKByRoundGetsItWithASeedToo) {
 }
 
 // Control may have learned from another stream of the same seed.
-TEST_F(GenerationRequestTest, WhoAsksForKByRoundFlipsCoinsOfItsOwn) {
+TEST_F(GenerationRequestTest, WhoLeavesTheChoiceToControlFlipsCoinsOfItsOwn) {
   proto_.set_seed(7);
   proto_.set_temperature(1);
+  EXPECT_EQ(Parsed().seed, 7u);
+  proto_.set_schedule(v1::SCHEDULE_AUTO);
+  EXPECT_NE(Parsed().seed, 7u);
+  proto_.set_schedule(v1::SCHEDULE_PREDRAFT);
   EXPECT_EQ(Parsed().seed, 7u);
   proto_.set_auto_num_speculative_tokens(true);
   EXPECT_NE(Parsed().seed, 7u);
@@ -167,6 +171,9 @@ TEST_F(GenerationRequestTest,
   EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
   proto_.set_seed(7);
   EXPECT_EQ(Parsed().schedule, Schedule::kSequential);
+  proto_.set_auto_num_speculative_tokens(true);
+  EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
+  proto_.set_auto_num_speculative_tokens(false);
   proto_.set_temperature(0);
   EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
   proto_.set_temperature(1);

@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// As an error shows it: its first 200 bytes.
+// What an error shows of it, which is its first 200 bytes.
 std::string Briefly(const nlohmann::json& value);
 
 // The fields of a config.json, of which there are many: remembers the first

@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// Of a context, in tokens: more is taken for a mistake.
+// A context of more tokens is taken for a mistake.
 inline constexpr int kMaxContextLength = 1 << 27;
 
 // How the tensors are named and laid out.

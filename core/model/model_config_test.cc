@@ -93,8 +93,8 @@ TEST(ModelConfigTest, RopeIsReadFromBothGenerationsOfTheLibrary) {
   EXPECT_EQ(legacy.rope_scaling.kind, RopeScaling::Kind::kLinear);
 }
 
-// As the model cards of Qwen2.5 and Qwen3 have it: max_position_embeddings
-// stays what it was.
+// The model cards of Qwen2.5 and Qwen3 have it so, and leave
+// max_position_embeddings as it was.
 TEST(ModelConfigTest, YarnIsReadWithItsDefaultsAndStretchesTheContext) {
   json yarn = {{"type", "yarn"},
                {"factor", 4.0},

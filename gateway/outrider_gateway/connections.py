@@ -82,6 +82,9 @@ class Connection(HttpToolsProtocol):
                     self.send_400_response("CONNECT is for proxies, and this is none")
                     return
                 data = self._head_without_upgrade() + data[upgrade.args[0]:]
+                # Where the connection is not to be kept, the old one takes nothing more.
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             except httptools.HttpParserError:
                 message = "Invalid HTTP request received."
                 self.logger.warning(message)

@@ -249,6 +249,17 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + name + b"\r\n\r\n")
             self.assertEqual(await self.answer(reader), (200, b"0"))
 
+    async def test_an_upgrade_on_a_connection_that_is_not_kept_is_answered(self):
+        lines = b"Host: x\r\nConnection: close, Upgrade\r\nUpgrade: TLS/1.2\r\n"
+        for head in (b"POST / HTTP/1.1\r\n" + lines,
+                     b"POST / HTTP/1.0\r\n" + lines.replace(b"close, ", b"")):
+            for body in b"\r\n", b"Content-Length: 5\r\n\r\nhello":
+                whole = head + body
+                expected = [(200, b"5" if b"hello" in body else b"0")]
+                for answers in await asyncio.gather(*(
+                        self.upgrading(whole[:i], whole[i:]) for i in range(0, len(whole), 5))):
+                    self.assertEqual(answers, expected)
+
     async def test_a_trailer_is_no_upgrade(self):
         body = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
         for head in HEAD, UPGRADE:

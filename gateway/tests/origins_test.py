@@ -114,7 +114,8 @@ class OriginsTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await self.refusal(origin=PAGE, path="/metrics", method="GET"), "origin_not_allowed")
 
     async def test_without_keys_our_own_page_and_allowed_ones_and_programs_are_served(self):
-        for host in "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "LOCALHOST":
+        for host in ("localhost:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "LOCALHOST", "localhost.:8000",
+                     "app.localhost", "host.docker.internal:8000"):
             for headers in {}, {"origin": f"http://{host.lower()}"}, {"origin": f"https://{host.lower()}"}:
                 with self.subTest(host=host, **headers):
                     self.assertIsNone(await self.refusal(host=host, **headers))
@@ -134,7 +135,8 @@ class OriginsTest(unittest.IsolatedAsyncioTestCase):
         self.assertIsNone(await self.refusal(host="127.0.0.1:8000", origin=PAGE, sec_fetch_site="same-origin"))
 
     async def test_on_loopback_without_keys_no_name_is_answered_that_may_be_a_pages_own(self):
-        for host in "rebound.example:8000", "localhost.rebound.example", "127.0.0.1.rebound.example", "x", "[x]":
+        for host in ("rebound.example:8000", "localhost.rebound.example", "127.0.0.1.rebound.example", "x", "xlocalhost",
+                     "[x]"):
             own = {"origin": f"http://{host}"}
             for headers in {}, own, {**own, "sec_fetch_site": "same-origin"}:
                 with self.subTest(host=host, **headers):
