@@ -47,13 +47,13 @@ double Estimate(const BenchOptions& options, const std::vector<Point>& points) {
   for (const Point& point : points) {
     seconds += EstimateSeconds(point, Costs(options));
   }
-  // Starting, and timing the verifier alone: a model for each round trip's
-  // repeat, a timing model once, over about 200 passes.
-  const double num_rows = static_cast<double>(options.grid.rtts_ms.size()) *
-                          options.grid.num_repeats;
+  // Starting, and timing the verifier alone: a model before each point, a
+  // timing model once, over about 200 passes.
   if (options.flags.coordinator) return seconds;
   const double inside = 0.2 * Costs(options).verify_ms + 1;
-  return seconds + 4 + inside * (options.trio.simulation ? 1 : num_rows);
+  const double num_times =
+      options.trio.simulation ? 1 : static_cast<double>(points.size());
+  return seconds + 4 + inside * num_times;
 }
 
 int PrintPlan(const BenchOptions& options, const std::vector<Point>& points,

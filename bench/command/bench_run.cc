@@ -72,17 +72,11 @@ absl::Status BenchRun::Connect(const Point& point) {
   return absl::OkStatus();
 }
 
-absl::Status BenchRun::MeasureInside(const Point& point) {
+absl::Status BenchRun::MeasureInside() {
   if (trio_ == nullptr) return absl::OkStatus();
   // Timing models have one time; that of real ones drifts with the machine.
-  const bool is_current =
-      inside_of_ && (options_.trio.simulation ||
-                     (inside_of_->repeat == point.repeat &&
-                      inside_of_->cell.rtt_ms == point.cell.rtt_ms &&
-                      inside_of_->cell.load == point.cell.load));
-  if (is_current) return absl::OkStatus();
+  if (inside_.has_value() && options_.trio.simulation) return absl::OkStatus();
   OUTRIDER_ASSIGN_OR_RETURN(inside_, MeasureVerifier(options_.trio));
-  inside_of_ = point;
   return absl::OkStatus();
 }
 
@@ -115,7 +109,7 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
 
 absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
                                                    const Baselines& baselines) {
-  OUTRIDER_RETURN_IF_ERROR(MeasureInside(point));
+  OUTRIDER_RETURN_IF_ERROR(MeasureInside());
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
   // All K of a row use the same prompts, another repeat others.
   const size_t first = FirstPrompt(options_, point.repeat);
@@ -136,11 +130,11 @@ void BenchRun::AddBaselines(const Baselines& baselines,
     measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
     measured.plain_token_ms = options_.request.temperature == 0
-                                  ? inside_.plain_token_ms
-                                  : inside_.plain_sampled_token_ms;
+                                  ? inside_->plain_token_ms
+                                  : inside_->plain_sampled_token_ms;
     measured.model_draft_step_ms = draft_step_ms_;
     const int k = measured.point.cell.k;
-    if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_.rows_ms, k + 1);
+    if (k != kAutoK) measured.model_verify_ms = RowsMs(inside_->rows_ms, k + 1);
   } else {
     NotePlainVerifier(baselines, measured);
   }

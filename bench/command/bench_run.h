@@ -35,7 +35,7 @@ class BenchRun {
 
   // Points the client at the coordinator with this network.
   absl::Status Connect(const Point& point);
-  absl::Status MeasureInside(const Point& point);
+  absl::Status MeasureInside();
   LoadOptions ToLoad(const Point& point) const;
   void AddBaselines(const Baselines& baselines, Measurement& measured) const;
 
@@ -44,9 +44,8 @@ class BenchRun {
   std::unique_ptr<Trio> trio_;  // null: a running deployment
   std::string coordinator_;
   std::unique_ptr<client::GenerationClient> client_;
-  // Times inside the models' own processes, anew for each row's repeat.
-  std::optional<Point> inside_of_ = {};
-  InsideTimes inside_;
+  // Times inside the models' own processes, right before the point.
+  std::optional<InsideTimes> inside_ = {};
   double draft_step_ms_ = 0;
 };
 
