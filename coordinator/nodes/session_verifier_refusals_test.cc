@@ -15,6 +15,7 @@ namespace {
 
 using ::outrider::testing::FakeProcess;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
 using ::outrider::testing::VerifierStreams;
 using std::chrono::milliseconds;
 
