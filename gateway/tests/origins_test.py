@@ -135,8 +135,8 @@ class OriginsTest(unittest.IsolatedAsyncioTestCase):
         self.assertIsNone(await self.refusal(host="127.0.0.1:8000", origin=PAGE, sec_fetch_site="same-origin"))
 
     async def test_on_loopback_without_keys_no_name_is_answered_that_may_be_a_pages_own(self):
-        for host in ("rebound.example:8000", "localhost.rebound.example", "127.0.0.1.rebound.example", "x", "xlocalhost",
-                     "[x]"):
+        for host in ("rebound.example:8000", "localhost.rebound.example", "127.0.0.1.rebound.example", "x",
+                     "xlocalhost", "[x]"):
             own = {"origin": f"http://{host}"}
             for headers in {}, own, {**own, "sec_fetch_site": "same-origin"}:
                 with self.subTest(host=host, **headers):
