@@ -54,10 +54,11 @@ absl::StatusOr<std::optional<GenerationUpdate>> ResumingStream::Next() {
       continue;
     }
     if (!update->has_value()) return update;
-    const bool goes_on =
-        (*update)->start.has_value() && std::exchange(has_started_, true);
-    if (!(*update)->tokens.empty()) num_tries_ = 1;  // this very one
-    if (!goes_on) last_heard_ = Clock::now();
+    const bool has_start = (*update)->start.has_value();
+    const bool goes_on = has_start && std::exchange(has_started_, true);
+    const bool has_tokens = !(*update)->tokens.empty();  // new ones
+    if (has_tokens) num_tries_ = 1;                      // this very one
+    if (has_tokens || (has_start && !goes_on)) last_heard_ = Clock::now();
     if (goes_on) continue;
     return update;
   }
