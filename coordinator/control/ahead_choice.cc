@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "coordinator/control/trial_share.h"
+
 namespace outrider {
 namespace {
 
@@ -116,7 +118,7 @@ void AheadChoice::NoteChange(const Round& round) {
   if (!IsOtherNoBetter(round)) DoubtOther();
   own() = block_;
   own().KeepAtMost(kWeightOfMixed);
-  drafts_[asks_ ? 1 : 0] = block_drafts_;
+  own_drafts() = block_drafts_;
   block_ = {};
 }
 
@@ -146,7 +148,7 @@ void AheadChoice::Decide(const Round& round) {
   }
   own().Add(block_);
   block_ = {};
-  drafts_[asks_ ? 1 : 0] = block_drafts_;
+  own_drafts() = block_drafts_;
   const bool is_better = own().value <= other().value;
   if (is_trial_) {
     rounds_of_trial_ = num_since_turn_;
@@ -162,14 +164,14 @@ void AheadChoice::Decide(const Round& round) {
   if (is_other_scaled_ && !is_other_old_ && !IsOtherNoBetter(round)) {
     DoubtOther();
   }
-  if (other().weight == 0 || !is_better || IsTimeToTry()) {
+  if (other().weight == 0 || !is_better || IsTimeToTry(round.num_sessions)) {
     is_trial_ = true;
     is_other_old_ = is_other_scaled_ = false;
     Turn();
   }
 }
 
-bool AheadChoice::IsTimeToTry() {
+bool AheadChoice::IsTimeToTry(int num_sessions) {
   const auto have_passed = [this](int rounds_for_one_of_a_trial) {
     return num_since_trial_ >= rounds_for_one_of_a_trial * rounds_of_trial_;
   };
@@ -179,7 +181,9 @@ bool AheadChoice::IsTimeToTry() {
   const double other_at_best = other().value - kDoubt * other().Error();
   const double loss =
       std::clamp(other_at_best / own().value - 1, kLeastLoss, kMostLoss);
-  return kShareOfTrials * num_since_trial_ >= rounds_of_trial_ * loss;
+  const double share =
+      own_drafts() ? TrialShare(kShareOfTrials, num_sessions) : kShareOfTrials;
+  return share * num_since_trial_ >= rounds_of_trial_ * loss;
 }
 
 void AheadChoice::Turn() {

@@ -39,6 +39,7 @@ class AheadChoice {
  private:
   Pace& own() { return ways_[asks_ ? 1 : 0]; }
   Pace& other() { return ways_[asks_ ? 0 : 1]; }
+  bool& own_drafts() { return drafts_[asks_ ? 1 : 0]; }
 
   bool HasBegunToDraft() const;
   bool IsBlockOver(int num_sessions);
@@ -46,7 +47,7 @@ class AheadChoice {
   bool IsOtherNoBetter(const Round& round) const;
   void DoubtOther();
   void Decide(const Round& round);
-  bool IsTimeToTry();
+  bool IsTimeToTry(int num_sessions);
   void Turn();
 
   std::array<Pace, 2> ways_ = {};    // in turn, ahead

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "coordinator/control/trial_share.h"
+
 namespace outrider {
 namespace {
 
@@ -43,8 +45,9 @@ constexpr int kPastTheStop = 2;
 // drafter which hung once is tried again within minutes.
 constexpr double kMostTokensSaved = 100;
 constexpr double kMostSecondsSaved = 1;
-// Users pass over to another number for a trial, but also because it is better:
-// that puts trials off for no longer than it takes to save this for each.
+// Several users pass over to another number for a trial, but also because it is
+// better: that puts trials off for no longer than it takes to save this for
+// each.
 constexpr double kMostSecondsOwedForChanges = 0.05;
 
 // A draft of one token ends with it anyway.
@@ -137,17 +140,21 @@ void DraftLengthChoice::LearnFirst(const Seen& seen) {
 void DraftLengthChoice::Pay(const Seen& seen) {
   const int num_tokens = seen.round.num_committed();
   tokens_ += kTrialShareOfTokens * num_tokens;
-  seconds_ += kTrialShareOfTime * seen.round.round_seconds;
+  const double share = best_.num_drafts > 0
+                           ? TrialShare(kTrialShareOfTime, seen.num_sessions)
+                           : kTrialShareOfTime;
+  seconds_ += share * seen.round.round_seconds;
   if (seen.asked.is_trial) {
     tokens_ -= num_tokens;
     seconds_ -= LostSeconds(seen.asked.length);
   }
+  const double owed_for_changes =
+      seen.num_sessions == 1 ? 0
+                             : seen.num_sessions * kMostSecondsOwedForChanges;
   if (!IsInStep(seen)) {
     // What it takes to pass over to another number and back is a trial's too.
-    const double owed_at_most =
-        seen.num_sessions * kMostSecondsOwedForChanges + seconds_;
     seconds_ -= std::clamp(seen.round.round_seconds - model_.Seconds(best_),
-                           0.0, std::max(0.0, owed_at_most));
+                           0.0, std::max(0.0, owed_for_changes + seconds_));
   }
   const double most_seconds = seen.num_sessions * kMostSecondsSaved;
   tokens_ = std::min(tokens_, seen.num_sessions * kMostTokensSaved);
@@ -155,7 +162,8 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   const bool might_try = may_try_;
   const DraftLength other = OtherThan(best_, kMostDrafts);
   const double num_rounds = seen.num_sessions * kRoundsOfATrial;
-  if (tokens_ < 0 || seconds_ < 0) may_try_ = false;
+  // To pass over does not end a trial, which would have told nothing yet.
+  if (tokens_ < 0 || seconds_ < -owed_for_changes) may_try_ = false;
   if (tokens_ >= num_rounds * model_.Tokens(other) &&
       seconds_ >= std::min(most_seconds, num_rounds * LostSeconds(other))) {
     may_try_ = true;
