@@ -95,7 +95,6 @@ void ReadyWork::Fill(Pass& pass, const PassTime& pass_time) {
   AddRunning(pass);
   AddChunks(pass);
   AddAhead(pass, pass_time);
-  last_had_chunk_ = pass.num_chunks > 0;
 }
 
 void ReadyWork::AddRunning(Pass& pass) {
@@ -112,35 +111,39 @@ void ReadyWork::AddChunks(Pass& pass) {
   // Less is not worth a prompt's way through the model, but where it is all.
   const int least = std::min(kKvBlockLength, options_.prefill_chunk);
   const int num_running = pass.num_rows;
-  int budget = options_.prefill_chunk - num_running;
-  // Those who send streams that have begun keep to their share of the time
-  // (ReprefillBudget).
-  const bool may_have_chunk =
-      !last_had_chunk_ ||
-      (!prompts_.empty() && prompts_.front()->holds_up_stream());
-  if (budget < least && may_have_chunk) {
-    // A quarter of the rows of two passes, however many the running have.
-    budget = std::max(options_.prefill_chunk, 2 * num_running / 3);
-  }
+  const int num_left = options_.prefill_chunk - num_running;
+  // What is left would not be a quarter of the rows in every pass.
+  const bool is_full = num_left < least || 3 * num_left < num_running;
+  // A quarter of the rows of two passes, however many the running have.
+  const int share = std::max(options_.prefill_chunk, 2 * num_running / 3);
+  const bool is_due = is_full && !last_had_chunk_;
+  int num_rows = 0;  // of the chunks
   // Those that got a chunk go to the end of the queue: a short prompt does not
   // wait for the whole of a long one.
-  while (!prompts_.empty() && budget > 0) {
+  while (!prompts_.empty()) {
     const Job& first = *prompts_.front();
+    // Those who send streams that have begun keep to their share of the time
+    // (ReprefillBudget).
+    const bool has_share = is_due || first.holds_up_stream();
+    const int budget = (has_share ? share : num_left) - num_rows;
+    if (budget <= 0) break;
     // The last tokens, whose rows are wanted, stay together.
     const int num_head = first.num_left() - first.want.num_rows;
     int num_tokens = std::min(budget, num_head);
     if (first.num_left() <= budget) num_tokens = first.num_left();
     if (num_tokens < least && num_tokens < first.num_left()) {
       const bool may_wait = pass.num_chunks > 0 || last_had_chunk_;
-      if (may_wait && pass.num_rows > 0) return;
+      if (may_wait && pass.num_rows > 0) break;
       num_tokens = first.num_left();  // whose rows alone are over the budget
     }
     std::unique_ptr<Job> job = PopFirst(prompts_);
     job->had_chunks = true;
     AddTo(pass, std::move(job), num_tokens);
     ++pass.num_chunks;
-    budget -= num_tokens;
+    num_rows += num_tokens;
   }
+  // What a full house leaves is nobody's turn.
+  last_had_chunk_ = pass.num_chunks > 0 && (is_due || !is_full);
 }
 
 void ReadyWork::AddAhead(Pass& pass, const PassTime& pass_time) {

@@ -16,16 +16,17 @@ namespace outrider {
 // Work that waits for a pass, and which of it is in the next one: running
 // sessions first, in the order in which they came, so that none runs twice
 // before all who waited have run (with rows of two passes at most, none is
-// passed over twice in a row), then chunks of prompts up to a budget of rows,
-// at least one chunk in every second pass, which then has at least a quarter of
-// the rows of the two; streams that have begun before openings, and in every
-// pass. Work ahead comes last: beside others as far as its rows cost these
-// little or it was passed over four times, else by itself.
+// passed over twice in a row), then chunks of prompts. These have what running
+// sessions leave of a budget of rows. Where that is less than a quarter of the
+// rows, every second pass has a chunk of the whole budget nevertheless, or of a
+// quarter of the rows of the two; a stream that has begun has it in every pass,
+// before openings. Work ahead comes last: beside others as far as its rows cost
+// these little or it was passed over four times, else by itself.
 class ReadyWork {
  public:
   struct Options {
-    int prefill_chunk = 128;  // rows of a pass where prompts are among them
-    int max_rows = 1024;      // of a pass
+    int prefill_chunk = 128;  // the budget
+    int max_rows = 1024;      // of a pass, but for its chunks of prompts
     double max_ahead = 0.5;   // of what a pass costs besides its rows
   };
   using Queue = std::deque<std::unique_ptr<Job>>;
