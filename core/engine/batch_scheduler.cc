@@ -114,7 +114,7 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
   if (is_newcomer && (leaves_room || leaves_streams_room)) {
     End(std::move(job),
         sessions_.TryLater(
-            "streams that have begun wait for this node's KV cache"),
+            "streams that have begun wait for room at this node"),
         now);
     return;
   }
@@ -210,7 +210,7 @@ absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
   }
   if (job.gives_way()) {
     return absl::ResourceExhaustedError(
-        "a stream that has begun needs this node's KV cache");
+        "a stream that has begun needs room at this node");
   }
   return absl::OkStatus();
 }

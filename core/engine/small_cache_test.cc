@@ -330,6 +330,27 @@ TEST_F(SmallCacheTest, ADraftThatIsHeldBackIsRefusedAsSoon) {
   EXPECT_LE(now_ - start, milliseconds(150));
 }
 
+class FewSessionsTest : public SchedulerTest {
+ protected:
+  FewSessionsTest()
+      : SchedulerTest({.prefill_chunk = 32,
+                       .max_hold = 0,
+                       .sessions = {.num_blocks = 200, .max_sessions = 2}}) {}
+};
+
+// There are blocks for many more.
+TEST_F(FewSessionsTest, TheTextOfANewStreamGivesItsPlaceToOneThatHasBegun) {
+  Submit(1, 100);
+  Submit(2, 100);
+  RunPass();
+  Submit(3, 40, {.holds_up_stream = true});
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  EXPECT_TRUE(IsRefusal(StatusOf(2)));  // the younger one of both, alone
+  EXPECT_THAT(StatusOf(2).message(), HasSubstr("needs room at this node"));
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 1);
+}
+
 void SmallCacheTest::RunAllUnderARandomSchedule() {
   std::mt19937 random(3);
   constexpr int kNumSessions = 6;

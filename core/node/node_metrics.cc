@@ -103,7 +103,9 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
              "after them.",
              engine.num_refused_tokens);
   AddCounter(registry, "preemptions_total",
-             "Sessions whose blocks were taken for an older one's round.",
+             "Sessions whose blocks were taken for an older one's round, and "
+             "texts of new streams that were ended to make room for a stream "
+             "that had begun: blocks, or a place among the sessions.",
              engine.num_preempted);
 }
 
