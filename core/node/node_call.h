@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,7 @@
 #include "core/node/trace_log.h"
 #include "core/rpc/server_call.h"
 #include "core/rpc/status_convert.h"
+#include "core/session/cache_delta.h"
 #include "core/wire/convert.h"
 #include "core/wire/digest.h"
 
@@ -45,15 +47,14 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
   const auto read = [&]() -> absl::StatusOr<Call> {
     OUTRIDER_ASSIGN_OR_RETURN(Call call, FromProto(request));
     OUTRIDER_RETURN_IF_ERROR(engine.Check(call));
-    LogSessionOpened(server_call.context(), call.header);
     return call;
   };
   absl::StatusOr<Call> call = CatchThrown("reading the request", read);
   if (!call.ok()) return fail(call.status());
   const SessionId session = call->header.session;
   const bool is_suspect = node.suspects().Began(session);
-  const auto finish = [&node, fail, &counters, &server_call, is_suspect,
-                       opens = call->header.incarnation.is_none()](
+  const auto finish = [&node, fail, &counters, &server_call, session,
+                       is_suspect, opens = call->header.incarnation.is_none()](
                           const absl::StatusOr<Reply>& reply) {
     if (is_suspect) node.suspects().Ended();
     if (!reply.ok()) return fail(reply.status());
@@ -65,6 +66,9 @@ void HandleCall(Node& node, const Engine& engine, ServerCall& server_call,
       return absl::OkStatus();
     });
     if (!written.ok()) return fail(written);
+    if (opens && !std::holds_alternative<Miss>(reply->outcome)) {
+      LogSessionOpened(server_call.context(), session);
+    }
     // What is counted comes before the reply, as a caller that reads the
     // counters after it finds itself in them.
     counters.Finished(NodeCall::kModel, absl::StatusCode::kOk,

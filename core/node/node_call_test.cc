@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls at a node that throw, over gRPC: each ends alone, and is counted.
+// Calls at a node, over gRPC: each that throws ends alone, and is counted; what
+// opens a session is logged.
 #include "core/node/node_call.h"
 
 #include <google/protobuf/empty.pb.h>
@@ -30,8 +31,10 @@ namespace {
 using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::TableLm;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-// Answers each call with a miss, but for what it is told to do before.
+// Answers each call with a miss, or a verdict, but for what it is told to do
+// before.
 struct ScriptedEngine {
   using Call = VerifyCall;
   using Reply = VerifyReply;
@@ -44,10 +47,14 @@ struct ScriptedEngine {
       const Call& call, uint64_t digest, std::function<bool()> is_cancelled,
       std::function<void(absl::StatusOr<Reply>)> done) const {
     if (on_make) on_make();
-    const auto answer = [done = std::move(done)](const Ending& ending) {
+    const auto answer = [this, done = std::move(done)](const Ending& ending) {
       if (!ending.status.ok()) return done(ending.status);
       Reply reply;
-      reply.outcome = Miss{MissReason::kStale, 0};
+      if (misses) {
+        reply.outcome = Miss{MissReason::kStale, 0};
+      } else {
+        reply.outcome = Verdict{};
+      }
       done(std::move(reply));
     };
     return std::make_unique<ScriptedWork>(
@@ -61,6 +68,7 @@ struct ScriptedEngine {
                              .on_finish = answer});
   }
 
+  bool misses = true;
   std::function<void()> on_check = {};
   std::function<void()> on_make = {};
   std::function<void()> on_take = {};
@@ -95,6 +103,7 @@ class NodeCallTest : public ::testing::Test {
     request.set_reply_format(v1::REPLY_FORMAT_TOKENS);
     request.mutable_sampling()->set_top_p(1);
     grpc::ClientContext context;
+    context.AddMetadata("x-request-id", "one");
     context.set_deadline(DeadlineAfter(std::chrono::seconds(20)));
     grpc::CompletionQueue queue;
     const auto call = stub.PrepareUnaryCall(&context, "/test.Scripted/Verify",
@@ -154,6 +163,19 @@ TEST_F(NodeCallTest, WhatIsThrownEndsTheCallAloneIsLoggedOnceAndCounted) {
         num_failed);
     EXPECT_EQ(counters.num_running(), 0);
   }
+}
+
+TEST_F(NodeCallTest, OnlyWhatOpensASessionIsLoggedAsThat) {
+  const auto log_of = [this] {
+    ::testing::internal::CaptureStderr();
+    Verify();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(log_of(), Not(HasSubstr("session opened")));
+  engine_.misses = false;
+  EXPECT_THAT(log_of(), HasSubstr("session opened"));
+  engine_.on_take = [] { throw std::runtime_error("out of luck"); };
+  EXPECT_THAT(log_of(), Not(HasSubstr("session opened")));
 }
 
 }  // namespace

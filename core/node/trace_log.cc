@@ -19,8 +19,7 @@ absl::string_view MetadataOf(const grpc::ServerContextBase& context,
 }  // namespace
 
 void LogSessionOpened(const grpc::ServerContextBase& context,
-                      const RequestHeader& header) {
-  if (!header.incarnation.is_none()) return;
+                      const SessionId& session) {
   LogFields fields;
   const absl::string_view request_id = MetadataOf(context, kRequestIdKey);
   if (IsRequestId(request_id)) {
@@ -32,7 +31,7 @@ void LogSessionOpened(const grpc::ServerContextBase& context,
     fields.emplace_back("parent_span_id", trace->span_id);
   }
   if (fields.empty()) return;
-  fields.emplace_back("session", header.session.ShortHex());
+  fields.emplace_back("session", session.ShortHex());
   OUTRIDER_LOG(kInfo, fields) << "session opened";
 }
 

@@ -4,16 +4,15 @@
 
 #include <grpcpp/server_context.h>
 
-#include "core/session/cache_delta.h"
+#include "core/base/session_id.h"
 
 namespace outrider {
 
-// Logs a call that opens a session, by the names that its caller's logs have
-// for it (`x-request-id` and `traceparent` in the metadata), so that a request
-// can be followed to this node. Calls without either, and later ones, are not
-// logged.
+// Logs a call that has opened a session, by the names that its caller's logs
+// have for it (`x-request-id` and `traceparent` in the metadata), so that a
+// request can be followed to this node. A call without either is not logged.
 void LogSessionOpened(const grpc::ServerContextBase& context,
-                      const RequestHeader& header);
+                      const SessionId& session);
 
 }  // namespace outrider
 

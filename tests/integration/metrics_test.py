@@ -196,9 +196,9 @@ class MetricsTest(ScrapingTest):
 
     def test_json_lines_have_time_level_message_and_request_id(self):
         self.start_all("--log-json")
-        self.run_client("--max-tokens", "5")
+        self.run_client("-k", "4", "--max-tokens", "60")
         lines = [json.loads(line) for line in self.coordinator.err().splitlines()]
-        done, = [line for line in lines if line["message"].startswith("done: 5 tokens")]
+        done, = [line for line in lines if line["message"].startswith("done: 60 tokens")]
         self.assertEqual(done["level"], "info")
         self.assertRegex(done["time"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
         self.assertRegex(done["request_id"], r"^[0-9a-f]{16}$")

@@ -260,11 +260,11 @@ class HungDeviceTest(FaultTest):
 
     def test_one_that_drains_does_not_wait_for_it(self):
         hung = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", "100000", "--max-pass-seconds", "4",
-                          "--drain-seconds", "1", "--listen", "127.0.0.1:0")
+                          "--drain-seconds", "1", "--listen", "127.0.0.1:0", *self.HTTP)
         coordinator = self.start("outrider-coordinator", "--verifier", hung.address(), "--listen", "127.0.0.1:0")
         self.wait_for_nodes(coordinator.address(), "verifier")
         stream = self.start_generate(coordinator.address(), "-k", "0", "--prompt-tokens", "1 2 3", "--timeout", "60")
-        wait_until("its pass has begun", lambda: "session opened" in hung.err())
+        wait_until("its pass has begun", lambda: self.value(hung, "requests_running") > 0)
         hung.send(signal.SIGTERM)
         self.assertEqual(hung.wait(), FAILED, hung.err())
         self.assertIn("E the device hangs", hung.err())
