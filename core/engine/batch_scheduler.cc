@@ -65,7 +65,9 @@ BatchScheduler::BatchScheduler(Options options)
 void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
   const bool is_welcome = IsWelcome(*work);
   ++num_jobs_;
-  hold_.Forget(work->request().header.session);
+  const SessionId& session = work->request().header.session;
+  hold_.Forget(session);
+  sessions_.Renew(session, now);
   auto job = std::make_unique<Job>(std::move(work), now);
   if (is_lost_) {
     End(std::move(job), DeviceLost(), now);

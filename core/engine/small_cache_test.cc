@@ -330,6 +330,50 @@ TEST_F(SmallCacheTest, ADraftThatIsHeldBackIsRefusedAsSoon) {
   EXPECT_LE(now_ - start, milliseconds(150));
 }
 
+// So it is held for as long as it is, and not for as long as it waited.
+TEST_F(SmallCacheTest, WhatAWaitForRoomTakesIsNoWayRound) {
+  OpenAll({1, 2});
+  const auto usual_return = [this] {
+    return scheduler_.sessions().Find(Id(1))->usual_return;
+  };
+  const auto come_back = [this] {
+    now_ += milliseconds(20);
+    Submit(1, 1, {.holds_up_stream = true});
+  };
+  for (int i = 0; i < 20; ++i) {
+    come_back();
+    RunPass();
+  }
+  EXPECT_NEAR(usual_return().count(), 20e6, 1e4);
+  Submit(2, 70);  // five blocks; six are free
+  now_ += milliseconds(20);
+  Submit(1, 50, {.holds_up_stream = true});  // four
+  for (int i = 0; i < 4; ++i) RunPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_NEAR(usual_return().count(), 20e6, 1e4);
+}
+
+TEST_F(SmallCacheTest, WhoWasRefusedCameBackWhenItCameFirst) {
+  Open(1, 14);
+  for (int i = 0; i < 10; ++i) {
+    now_ += milliseconds(20);
+    Submit(1);
+    RunPass();
+  }
+  Submit(3, 40, {.num_more = 9});
+  now_ += milliseconds(20);
+  Submit(1, 90);
+  for (int i = 0; i < 5; ++i) RunPass(milliseconds(40));
+  EXPECT_TRUE(IsRefusal(StatusOf(1)));
+  scheduler_.Release(Header(3, 0));
+  now_ += milliseconds(700);
+  Submit(1);
+  RunPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_NEAR(scheduler_.sessions().Find(Id(1))->usual_return.count(), 20e6,
+              1e5);
+}
+
 class FewSessionsTest : public SchedulerTest {
  protected:
   FewSessionsTest()

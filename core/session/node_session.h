@@ -7,6 +7,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/kv_block.h"
@@ -45,6 +46,17 @@ struct NodeSession {
 
   explicit NodeSession(const SessionId& session) : id(session), log(session) {}
 
+  // Its next call is there. Who waits for room, or was refused and comes again,
+  // has been back before.
+  void NoteReturn(Clock::time_point now) {
+    if (std::exchange(has_returned, true)) return;
+    // A long rest says nothing of the sessions' usual way round.
+    const Clock::duration time = now - last_end;
+    if (time <= std::chrono::seconds(1)) {
+      usual_return = (usual_return + time) / 2;
+    }
+  }
+
   const SessionId id;
   // The tokens whose keys and values the blocks hold. Its length is the one
   // length that there is: the cache's.
@@ -65,7 +77,9 @@ struct NodeSession {
   uint64_t last_step = 0;
   uint64_t last_digest = 0;
   uint64_t age_rank = 0;            // rises with every session that is opened
-  Clock::time_point last_use = {};  // the end of its last call
+  Clock::time_point last_end = {};  // of a call
+  bool has_returned = false;        // with the next one since then
+  Clock::time_point last_use = {};  // begins the lease
   bool is_at_work = false;
   bool begins_anew = false;   // at work: it computes the text from 0 on
   bool may_give_way = false;  // the same, and its stream has not begun

@@ -20,12 +20,6 @@ namespace {
 // into all blocks, once where these are but the text; live ones may go beyond.
 constexpr int64_t kMostTimesShared = 32;
 
-// A long rest says nothing of the sessions' usual way round.
-void NoteReturn(NodeSession& session, NodeSession::Clock::duration time) {
-  if (time > std::chrono::seconds(1)) return;
-  session.usual_return = (session.usual_return + time) / 2;
-}
-
 int NumBlocks(const NodeSession* session) {
   return session == nullptr ? 0 : static_cast<int>(session->blocks.size());
 }
@@ -129,7 +123,7 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   if (session == nullptr || (opens && header.step != session->last_step)) {
     session = &Open(header, session);
   } else {
-    NoteReturn(*session, now - session->last_use);
+    session->NoteReturn(now);
   }
   blocks_.Cut(*session, keep_length);
   if (keep_length == 0) blocks_.Begin(*session, std::move(prefix), appended);
@@ -215,7 +209,8 @@ void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
   OUTRIDER_CHECK(session.is_at_work);
   blocks_.EndBranches(session);
   session.is_at_work = false;
-  session.last_use = now;
+  session.last_end = session.last_use = now;
+  session.has_returned = false;
   session.place = idle_.insert(idle_.end(), &session);
   const int length = session.log.length();
   blocks_.KeepFirst(session, OUTRIDER_MUTANT(E2, NumKvBlocks(length),

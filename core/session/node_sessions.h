@@ -77,7 +77,7 @@ class NodeSessions {
   // and goes when its call ends. Without incarnation an opening is released.
   bool Truncate(const RequestHeader& header, int length);
   bool Release(const RequestHeader& header);
-  // A call of the session waits, or was refused: its lease begins anew.
+  // A call of the session has come, waits or was refused: a lease begins anew.
   void Renew(const SessionId& session, Clock::time_point now);
   void Expire(Clock::time_point now);  // drops those whose lease has run out
 

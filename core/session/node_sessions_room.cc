@@ -212,6 +212,7 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
 void NodeSessions::Renew(const SessionId& id, Clock::time_point now) {
   NodeSession* session = FindMutable(id);
   if (session == nullptr || session->is_at_work) return;
+  session->NoteReturn(now);
   session->last_use = now;
   idle_.splice(idle_.end(), idle_, session->place);
 }
