@@ -77,12 +77,16 @@ const Pass* BatchScheduler::NextPass(Clock::time_point now) {
   }
   TellHold();
   if (hold_.Holds(now, pass_time_)) return nullptr;
-  hold_.PassBegins(now);
-
   for (auto& prompt : passes_.TakePrompts(
            [this](const Job& job) { return ReasonToEnd(job).ok(); })) {
     ready_.Add(std::move(prompt));
   }
+  // The caller of a prompt may have gone since it was there to be taken.
+  if (ready_.empty()) {
+    hold_.NothingToRun();
+    return nullptr;
+  }
+  hold_.PassBegins(now);
   Pass& pass = passes_.Begin(now);
   ready_.Fill(pass, pass_time_);
   metrics_.num_chunks += pass.num_chunks;

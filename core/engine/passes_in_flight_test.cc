@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "core/engine/batch_scheduler.h"
 #include "core/testing/scheduler_test.h"
+#include "core/testing/scripted_work.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,6 +23,7 @@ namespace {
 using ::outrider::testing::Id;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::SchedulerTest;
+using ::outrider::testing::ScriptedWork;
 using ::outrider::testing::StatusIs;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
@@ -347,6 +350,27 @@ TEST_F(PromptInFlightTest, OneThatIsGivenUpWhileItWaitsForRoomEndsAfterIt) {
   EndPass();
   BeginPass();
   EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+}
+
+// A pass without rows would be taken for one that shows what rows take.
+TEST_F(PromptInFlightTest, WhereItsCallerGoesAsItIsLookedForThereIsNoPass) {
+  ShowTimes();
+  int num_polls_left = 1;
+  RequestHeader header = Header(1, 100);
+  scheduler_.Submit(
+      std::make_unique<ScriptedWork>(
+          Work::Request{.header = header,
+                        .is_cancelled = [&] { return num_polls_left-- <= 0; }},
+          Script()),
+      now_);
+  BeginAll();
+  num_polls_left = 10;
+  BeginPass();
+  PassUntilTheNextMayBeLaunched();
+  num_polls_left = 1;
+  EXPECT_EQ(NextPass(), nullptr);
+  EXPECT_EQ(scheduler_.metrics().num_launched_early, 0);
+  EndPass();
 }
 
 TEST_F(PromptInFlightTest, OneThatFailsWhileItWaitsForRoomEndsWithThat) {
