@@ -238,8 +238,6 @@ void BatchScheduler::TellHold() {
   // Nobody is held for work ahead but its like.
   hold_.set_num_going_on(num_going_on_ +
                          (ready_.IsAllAhead() ? num_ahead_going_on_ : 0));
-  hold_.set_ready({.num_sessions = ready_.num_running(),
-                   .anybody_stays = ready_.AnybodyStays()});
 }
 
 std::unique_ptr<Job> BatchScheduler::NextToTake() {

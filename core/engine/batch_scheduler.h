@@ -24,10 +24,9 @@
 namespace outrider {
 
 // Which work is in which pass of the model: the rules, without threads, model
-// or clock. One pass at a time takes from all that is ready (ReadyWork).
-// Sessions join and leave between passes; so that they do not split into
-// alternating cohorts, a pass is held for those that were just answered and can
-// be back in time. Where nobody is waited for, a device may be given one before
+// or clock. A pass takes from all that is ready (ReadyWork). It is held for
+// those that were just answered and can be back in time, lest sessions split
+// into cohorts. Where nobody is waited for, a device may be given one before
 // the other ends (PassesInFlight). Not thread-safe; its metrics are.
 class BatchScheduler {
  public:
@@ -62,6 +61,7 @@ class BatchScheduler {
   // When to ask for the next pass again; and whether somebody is waited for.
   std::optional<Clock::time_point> ask_again_at() const;
   bool IsHolding() const { return hold_.IsHolding(); }
+  bool IsHeld(Clock::time_point now) const;  // no look for a pass finds one
   auto pass_start() const { return passes_.start(); }  // if one runs
   int num_jobs() const { return num_jobs_; }  // not yet handed out to Finish
   bool HasJobToHandOut() const;               // to Begin, Take or Finish

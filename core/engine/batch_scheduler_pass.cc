@@ -58,6 +58,12 @@ bool BatchScheduler::HasReady() const {
   });
 }
 
+bool BatchScheduler::IsHeld(Clock::time_point now) const {
+  // Who waits to be admitted may come to be in the pass as well.
+  return hold_.IsHolding() && now < *hold_.end() && waiting_.empty() &&
+         !is_lost_;
+}
+
 void BatchScheduler::Sweep(Clock::time_point now) {
   EndAbandoned(waiting_, now);
   for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now);
@@ -76,6 +82,8 @@ const Pass* BatchScheduler::NextPass(Clock::time_point now) {
     return nullptr;
   }
   TellHold();
+  hold_.set_ready({.num_sessions = ready_.num_running(),
+                   .anybody_stays = ready_.AnybodyStays()});
   if (hold_.Holds(now, pass_time_)) return nullptr;
   for (auto& prompt : passes_.TakePrompts(
            [this](const Job& job) { return ReasonToEnd(job).ok(); })) {

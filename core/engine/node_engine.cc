@@ -108,7 +108,9 @@ bool NodeEngine::RunPass() {
 
 bool NodeEngine::MayLaunch() const {
   if (is_launching_) return false;
-  if (!IsPassing()) return true;
+  // Each look goes through all that is ready: while a pass is held for rows,
+  // one after each of them would be n for n sessions.
+  if (!IsPassing()) return !scheduler_.IsHeld(Clock::now());
   const auto next = scheduler_.ask_again_at();
   return next.has_value() && Clock::now() >= *next;
 }

@@ -136,6 +136,40 @@ TEST_F(HoldTest, RowsThatAreBeingTakenAreWaitedFor) {
   EXPECT_EQ(RunPass().size(), 3u);
 }
 
+// Each of n rows that are taken was followed by a look at all n sessions.
+TEST_F(HoldTest, WhileAPassIsHeldForRowsNobodyIsLookedAt) {
+  RunRounds(10, milliseconds(2));
+  constexpr int kNumSessions = 30;
+  for (int name = 1; name <= kNumSessions; ++name) {
+    Submit(name, 1, {.num_more = 3});
+  }
+  ASSERT_EQ(RunPass().size(), size_t{kNumSessions});
+  const Pass* const pass = NextPass();
+  now_ += milliseconds(100);
+  scheduler_.EndPass(PassResults(pass->parts.size(), LogitRows()), now_);
+  num_polls_ = 0;
+  while (auto job = scheduler_.NextToTake()) {
+    if (!scheduler_.IsHeld(now_)) {
+      EXPECT_EQ(NextPass(), nullptr);
+    }
+    job->Take();
+    scheduler_.Taken(std::move(job), now_);
+  }
+  EXPECT_LE(num_polls_, 2 * kNumSessions);
+  EXPECT_FALSE(scheduler_.IsHeld(now_));
+  EXPECT_EQ(RunPass().size(), size_t{kNumSessions});
+}
+
+TEST_F(HoldTest, WhoWaitsToBeAdmittedIsLookedAtWhileAPassIsHeld) {
+  RunRounds(10, milliseconds(2));
+  Submit(1);
+  Submit(2);
+  EXPECT_THAT(RunPass(), IsEmpty());
+  EXPECT_TRUE(scheduler_.IsHeld(now_));
+  Submit(1);  // once more: it waits for the first to end
+  EXPECT_FALSE(scheduler_.IsHeld(now_));
+}
+
 TEST_F(HoldTest, WorkThatIsAboutToBeginIsWaitedFor) {
   RunRounds(10, milliseconds(80));
   now_ += milliseconds(300);

@@ -62,6 +62,7 @@ class SchedulerTest : public ::testing::Test {
                                         .num_draft_tokens = num_draft_tokens,
                                         .is_cancelled =
                                             [this, name] {
+                                              ++num_polls_;
                                               return cancelled_.contains(name);
                                             },
                                         .is_ahead = is_ahead,
@@ -111,6 +112,7 @@ class SchedulerTest : public ::testing::Test {
   std::vector<TokenId> drawn_;  // by the model, where it may
   std::deque<const Pass*> begun_;
   int num_finished_ = 0;  // pieces of work
+  int num_polls_ = 0;     // whether a caller has gone
 };
 
 }  // namespace outrider::testing
