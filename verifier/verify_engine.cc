@@ -52,6 +52,7 @@ class VerifyEngine::VerifyWork final : public CallWork {
         engine_.Answer(call(), rows[0], log().tokens().first(length()));
     if (!answer.ok() && num_passes_ == 0) return answer.status();
     // What was drawn before it stands, and the next call meets the same.
+    is_doubtful_ = !answer.ok();
     if (!answer.ok() || !GoesOnAfter(*std::move(answer))) {
       SetReply(std::move(reply_));
       return std::nullopt;
@@ -62,6 +63,8 @@ class VerifyEngine::VerifyWork final : public CallWork {
     }
     return NextWant();
   }
+
+  bool is_doubtful() const override { return is_doubtful_; }
 
  private:
   // Tokens before the next rows, or before the drafts.
@@ -105,6 +108,7 @@ class VerifyEngine::VerifyWork final : public CallWork {
   std::vector<TokenId> history_;        // before its rows
   std::vector<RowQuestion> questions_;  // look at the history
   int num_passes_ = 0;                  // that the reply has rows of
+  bool is_doubtful_ = false;            // a row was none
   VerifyReply reply_ = {};
 };
 

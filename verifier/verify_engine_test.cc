@@ -268,6 +268,33 @@ TEST_F(VerifyEngineTest, WhatWasDrawnBeforeARowThatIsNoneStands) {
               StatusIs(absl::StatusCode::kInternal));
 }
 
+TEST_F(VerifyEngineTest, WhatEndsWithARowThatIsNoneIsNotReused) {
+  const auto node = MakeVerifyNode({.table =
+                                        [](absl::Span<const TokenId> text) {
+                                          const float a =
+                                              text.size() < 32 ? 1 : NAN;
+                                          return std::vector<float>{a, 0, 0};
+                                        },
+                                    .vocab_size = kVocabSize});
+  VerifyCall call = Open(5, TokenSeq(30, 0), {});
+  call.header.cache_salt = "s";
+  call.reply_format = ReplyFormat::kTokens;
+  call.sampling = {.temperature = 0};
+  call.max_more_tokens = 4;
+  const auto reply = node->Run(call, ContentDigest(call));
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->header.cached_length, 32);
+  EXPECT_TRUE(node->Release(
+      {.session = Id(1), .incarnation = reply->header.incarnation, .step = 6}));
+  VerifyCall other = Open(7, TokenSeq(33, 0), {}, Id(2));
+  other.header.cache_salt = "s";
+  other.reply_format = ReplyFormat::kTokens;
+  other.sampling = {.temperature = 0};
+  EXPECT_THAT(node->Run(other, ContentDigest(other)),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_EQ(node->table().num_tokens_run(), 32 + 33);
+}
+
 TEST_F(VerifyEngineTest, RunsToTheContextsEnd) {
   const auto reply = Run(Open(5, TokenSeq(kContext - 2, 0), {1, 2}));
   ASSERT_THAT(reply, IsOk());

@@ -60,6 +60,7 @@ void BatchScheduler::LeaveSession(Job& job, const absl::Status& why,
   const bool goes_on =
       why.ok() || (!opened && absl::IsCancelled(why) && !job.gives_way()) ||
       (!opened && had_no_memory && is_first);
+  session.is_doubtful = job.work->is_doubtful();
   if (goes_on) {
     // It comes back after a pause, and not after its usual one.
     had_no_memory ? hold_.Forget(session.id) : Expect(job, now);

@@ -142,6 +142,18 @@ TEST_F(BatchSchedulerTest, WhatAFailedSessionCachedIsNotReused) {
   EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 20)));
 }
 
+TEST_F(BatchSchedulerTest, WhatMayBeWrongIsNotReusedAndTheSessionGoesOn) {
+  salt_ = "s";
+  Submit(1, 20, {.is_doubtful = true});
+  RunPass();
+  EXPECT_THAT(StatusOf(1), IsOk());
+  Submit(1, 20);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 20)));
+  scheduler_.Release(Header(1, 0));
+  Submit(2, 50);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(2, 32)));
+}
+
 TEST_F(BatchSchedulerTest, EachWorkGetsItsOwnRows) {
   std::map<int, float> seen;
   for (const int name : {1, 2, 3}) {

@@ -102,6 +102,8 @@ class Work {
   // ends the work, and the session is forgotten.
   virtual absl::StatusOr<std::optional<Want>> Take(
       absl::Span<const LogitRows> rows) = 0;
+  // What it leaves cached may be wrong, though it ends well: nobody shares it.
+  virtual bool is_doubtful() const { return false; }
   // The last call: answers whoever waits.
   virtual void Finish(const Ending& ending) = 0;
 

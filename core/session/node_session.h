@@ -69,6 +69,7 @@ struct NodeSession {
   // The time from the end of a call to the next one, on average.
   Clock::duration usual_return = {};
   bool had_no_memory = false;  // the pass of its last call
+  bool is_doubtful = false;    // what its last call left, as Work says
 
   // Kept by NodeSessions.
   std::optional<std::string> salt = {};  // empty: shares with nobody

@@ -215,6 +215,7 @@ void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
   const int length = session.log.length();
   blocks_.KeepFirst(session, OUTRIDER_MUTANT(E2, NumKvBlocks(length),
                                              length / kKvBlockLength));
+  if (std::exchange(session.is_doubtful, false)) blocks_.Distrust(session);
   blocks_.ShareUpTo(session, std::min(session.settled_length, length));
   if (session.is_released) Drop(session);
 }

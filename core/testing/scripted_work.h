@@ -20,6 +20,7 @@ class ScriptedWork final : public Work {
     int num_more = 0;  // extensions of one token after it
     bool is_ahead = false;
     bool holds_up_stream = false;
+    bool is_doubtful = false;
     int num_branches = 0;  // 0: the session's own text goes on
     // The model may go on: of what it drew so many tokens are kept, and the
     // work goes on after them.
@@ -57,6 +58,7 @@ class ScriptedWork final : public Work {
   void Finish(const Ending& ending) override {
     if (script_.on_finish) script_.on_finish(ending);
   }
+  bool is_doubtful() const override { return script_.is_doubtful; }
 
  private:
   Want Branches(size_t num_rows) {
