@@ -8,8 +8,9 @@ namespace outrider {
 
 // How much is in a pass, and how many sessions and pieces of work a node takes.
 struct SchedulingOptions {
-  int prefill_chunk = 128;      // rows of a pass where prompts are among them
-  int max_rows = 1024;          // of a pass
+  // Rows of a pass up to which prompts join those that run (ReadyWork).
+  int prefill_chunk = 128;
+  int max_rows = 1024;          // of a pass, but for its chunks of prompts
   int max_queue_length = 1024;  // pieces of work; openings beyond are refused
   double max_hold = 1;          // of what a pass costs besides its rows
   double max_ahead = 0.5;       // of the same, for work ahead beside others

@@ -75,8 +75,10 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
       ->check(CLI::IsMember({"salted", "all", "off"}))
       ->capture_default_str();
   app.add_option("--prefill-chunk", flags.scheduling.prefill_chunk,
-                 "rows of a pass where prompts are among them: what a long "
-                 "prompt makes the running sessions wait for")
+                 "rows of a pass up to which prompts join the running "
+                 "sessions. Where these leave too little, prompts have so many "
+                 "rows more, or two thirds of theirs: in every second pass, or "
+                 "in each for a stream that has begun")
       ->check(WholeNumberIn(16, 1 << 16))
       ->capture_default_str();
   app.add_option("--max-queue-length", flags.scheduling.max_queue_length,
