@@ -49,6 +49,13 @@ void RenewLeases(const Queue& waiting, NodeSessions& sessions,
   }
 }
 
+template <typename Queue>
+bool HasCallOf(const Queue& waiting, const SessionId& session) {
+  return std::any_of(waiting.begin(), waiting.end(), [&](const auto& job) {
+    return job->work->request().header.session == session;
+  });
+}
+
 }  // namespace
 
 BatchScheduler::BatchScheduler(Options options)
@@ -210,7 +217,7 @@ absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
   if (is_released || job.is_cancelled()) {
     return absl::CancelledError("the caller has gone");
   }
-  if (job.gives_way()) {
+  if (job.gives_way() && HasCallOf(waiting_, *job.session->gives_way_to)) {
     return absl::ResourceExhaustedError(
         "a stream that has begun needs room at this node");
   }

@@ -63,11 +63,11 @@ class Job {
     return is_opening && (holds_up_stream() || is_moved());
   }
   bool has_taken = false;  // rows: its text is computed
-  // Its text is to end, as a stream that has begun needs the room. What passes
-  // have computed of it is right.
+  // Its text is to end, as a stream that has begun waits for the room. What
+  // passes have computed of it is right.
   bool gives_way() const {
-    return session != nullptr && session->gives_way && !has_taken &&
-           failure.ok();
+    return session != nullptr && session->gives_way_to.has_value() &&
+           !has_taken && failure.ok();
   }
 
   // Tokens besides those of its rows that running work may have: what a node

@@ -157,7 +157,7 @@ TEST_F(SmallCacheTest, OfNewTextsTheYoungestGivesWayAndNoneInVain) {
   Submit(3, 10);
   Submit(4, 17);                              // two blocks; three are left
   Submit(2, 100, {.holds_up_stream = true});  // seven more
-  EXPECT_FALSE(scheduler_.sessions().Find(Id(4))->gives_way);
+  EXPECT_FALSE(scheduler_.sessions().Find(Id(4))->gives_way_to.has_value());
   Submit(1, 80, {.holds_up_stream = true});  // five
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 32)));
   EXPECT_TRUE(IsRefusal(StatusOf(4)));
@@ -169,7 +169,7 @@ TEST_F(SmallCacheTest, ATextThatWasToGiveWayAndIsDoneBeforeIsNotPreempted) {
   Submit(1, 30);
   BeginPass();
   Submit(2, 100, {.holds_up_stream = true});  // seven blocks; six are free
-  EXPECT_TRUE(scheduler_.sessions().Find(Id(1))->gives_way);
+  EXPECT_TRUE(scheduler_.sessions().Find(Id(1))->gives_way_to.has_value());
   EndPass();
   EXPECT_THAT(StatusOf(1), IsOk());
   EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
@@ -372,6 +372,20 @@ TEST_F(SmallCacheTest, WhoWasRefusedCameBackWhenItCameFirst) {
   EXPECT_THAT(StatusOf(1), IsOk());
   EXPECT_NEAR(scheduler_.sessions().Find(Id(1))->usual_return.count(), 20e6,
               1e5);
+}
+
+TEST_F(SmallCacheTest, ATextThatWasToGiveWayToACallThatHasGoneGoesOn) {
+  Open(1, 14);
+  Submit(3, 80);  // five blocks; two are left
+  BeginPass();
+  Submit(1, 40, {.holds_up_stream = true});  // three more
+  EXPECT_TRUE(scheduler_.sessions().Find(Id(3))->gives_way_to.has_value());
+  cancelled_ = {1};
+  EndPass();
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 32)));
+  EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(3, 16)));
+  EXPECT_THAT(StatusOf(3), IsOk());
 }
 
 class FewSessionsTest : public SchedulerTest {

@@ -84,9 +84,10 @@ struct NodeSession {
   bool is_at_work = false;
   bool begins_anew = false;   // at work: it computes the text from 0 on
   bool may_give_way = false;  // the same, and its stream has not begun
-  bool gives_way = false;     // to one that has: its call ends between passes
-  bool is_released = false;   // goes when its call ends
-  bool is_over = false;       // and its text with it
+  // To one that has, and waits here: its call ends between passes.
+  std::optional<SessionId> gives_way_to = {};
+  bool is_released = false;                      // goes when its call ends
+  bool is_over = false;                          // and its text with it
   std::list<NodeSession*>::iterator place = {};  // among the idle ones
 };
 

@@ -74,7 +74,7 @@ void BeginRound(const SessionCall& call, NodeSession& session) {
   session.last_digest = call.content_digest;
   session.is_at_work = true;
   session.may_give_way = session.begins_anew && !call.holds_up_stream;
-  session.gives_way = false;
+  session.gives_way_to.reset();
 }
 
 }  // namespace

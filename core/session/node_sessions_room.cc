@@ -82,13 +82,15 @@ struct Others {
   // No two texts end each other: only what has begun ends any, and no such text
   // is ended. What is computed of one is found again when it comes back. False:
   // no texts are to give way, as all are too few, or as rounds that end soon
-  // give a session of this node enough.
-  bool LetTextsGiveWay(bool for_newcomer, IsEnough is_enough) const {
+  // give a session of this node enough. Where a newcomer lacks but a place
+  // among the sessions, the youngest gives way.
+  bool LetTextsGiveWay(const SessionId& to, bool is_newcomer,
+                       IsEnough is_enough) const {
     std::vector<NodeSession*> chosen = TextsThatGive({}, is_enough);
-    if (chosen.empty() && !for_newcomer && !is_enough(blocks)) {
+    if (chosen.empty() && !is_newcomer && !is_enough(blocks)) {
       chosen = TextsThatGive(blocks, is_enough);
     }
-    for (NodeSession* text : chosen) text->gives_way = true;
+    for (NodeSession* text : chosen) text->gives_way_to = to;
     return !chosen.empty();
   }
 };
@@ -102,6 +104,7 @@ class NodeSessions::RoomSearch {
   RoomSearch(NodeSessions& node, const SessionCall& call, int num_blocks,
              const NodeSession* session)
       : node_(node),
+        id_(call.header.session),
         session_(session),
         num_blocks_(num_blocks),
         holds_up_stream_(call.holds_up_stream),
@@ -133,6 +136,7 @@ class NodeSessions::RoomSearch {
   void Preempt(std::vector<NodeSession*> victims);
 
   NodeSessions& node_;
+  const SessionId id_;
   const NodeSession* const session_;
   const int num_blocks_;
   const bool holds_up_stream_;
@@ -173,7 +177,8 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
   const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
     return NumFree(coming) >= num_blocks_;
   };
-  if (holds_up_stream_ && others.LetTextsGiveWay(is_newcomer(), is_enough)) {
+  if (holds_up_stream_ &&
+      others.LetTextsGiveWay(id_, is_newcomer(), is_enough)) {
     return Room::kComesSoon;
   }
   if (is_newcomer()) {
