@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "core/base/retry_delay.h"
 #include "core/testing/scheduler_test.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -231,6 +232,29 @@ TEST_F(AheadTest, WorkThatIsNotAheadIsNotEndedByANewerStep) {
   EXPECT_THAT(StatusOf(1), StatusIs(absl::StatusCode::kUnknown));
   EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 1)));
   EXPECT_THAT(StatusOf(1), IsOk());
+}
+
+class FewBlocksAheadTest : public AheadTest {
+ protected:
+  FewBlocksAheadTest()
+      : AheadTest({.prefill_chunk = 32,
+                   .max_hold = 0,
+                   .sessions = {.num_blocks = 8}}) {}
+};
+
+// Its round goes on without drafts.
+TEST_F(FewBlocksAheadTest, AnOpeningWaitsForBranchesForATenthOfASecond) {
+  OpenAll({1});
+  SubmitAhead(1, 20, {.num_more = 9, .num_branches = 3});
+  RunPass();
+  Submit(2, 50);  // four blocks; those that branches have would do
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(StatusOf(2), StatusIs(absl::StatusCode::kUnknown)) << i;
+    RunPass(milliseconds(40));
+  }
+  EXPECT_EQ(scheduler_.sessions().Find(Id(1))->branches.size(), 3u);
+  RunPass();
+  EXPECT_TRUE(IsRefusal(StatusOf(2)));
 }
 
 class AheadHoldTest : public AheadTest {

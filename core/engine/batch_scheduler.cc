@@ -134,7 +134,7 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
   if (is_newcomer && job->holds_up_stream()) {
     room_wait_.Refused(header.session, now);
   }
-  if (room_wait_.Waits(*job, now) && live != nullptr) {
+  if (room_wait_.Waits(*job, now)) {
     End(std::move(job),
         sessions_.TryLater("this node's KV cache is full of sessions at work"),
         now);

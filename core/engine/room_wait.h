@@ -24,9 +24,10 @@ class RoomWait {
  public:
   using Clock = Job::Clock;
 
-  // A call that holds up no stream, a draft, waits for no longer: the session
-  // goes on without it. What does hold one up keeps its place, and is moved by
-  // its coordinator where another node has room.
+  // A call that holds up no stream, such as a draft, is refused at the first
+  // look after so long, which comes between passes: the session goes on without
+  // it. What does hold one up keeps its place, and is moved by its coordinator
+  // where another node has room.
   static constexpr std::chrono::milliseconds kLongest{100};
 
   // Who was refused comes again within the longest delay that it is told (1 s),
