@@ -89,7 +89,8 @@ void AddPassMetrics(MetricRegistry& registry, const EngineMetrics& engine,
              "Outcomes of drafts in flight that drafts were begun for.",
              engine.num_branches);
   AddCounter(registry, "outcomes_without_room_total",
-             "Those for which there were no free blocks.",
+             "Those that found too few free blocks, or for which none were "
+             "looked for, as calls waited for blocks.",
              engine.num_branches_without_room);
   AddCounter(registry, "superseded_calls_total",
              "Calls for such outcomes that a newer step ended.",

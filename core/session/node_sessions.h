@@ -25,10 +25,10 @@ namespace outrider {
 // by the table in proto/README.md, and reserves what its round needs. Confined
 // to the scheduler.
 //
-// A session is live until its lease has run out or it was released, and no live
-// one is evicted for a newcomer. Where blocks run out for a live one's round,
-// younger ones are preempted between their rounds: cut to nothing, which their
-// next call meets as an ordinary miss. So the oldest always goes on.
+// A session is live until its lease has run out or it was released. Texts of
+// new streams give way to a stream that has begun; else no live session is
+// evicted for a newcomer. For a live one's round younger ones are preempted
+// between theirs: cut to nothing, an ordinary miss. So the oldest goes on.
 class NodeSessions {
  public:
   using Clock = NodeSession::Clock;
@@ -55,8 +55,8 @@ class NodeSessions {
   // tokens of the delta that were cached before.
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
   // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
-  // the session alone needs more than there is. A refusal or a Wait renews the
-  // lease, and changes nothing else.
+  // the session alone needs more than there is. Who finds no room has its lease
+  // renewed, and is else as it was; texts may be to give way to it.
   absl::StatusOr<Outcome> Admit(const SessionCall& call, Clock::time_point now);
 
   // A pass has run these after what the cache held.
