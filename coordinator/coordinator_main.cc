@@ -144,6 +144,8 @@ int main(int argc, char** argv) {
     return *exit_status;
   }
   outrider::RpcServer::BlockTerminationSignals();
+  // A coordinator outlives whoever reads its log.
+  std::signal(SIGPIPE, SIG_IGN);
   outrider::SetUpGrpc();
   const bool check_config = flags.server.check_config;
   const absl::Status status = outrider::Serve(std::move(flags));

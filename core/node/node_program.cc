@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -106,6 +107,8 @@ int RunNodeProgram(const NodeProgram& program, int argc, char** argv) {
   if (const auto exit_status = ParseFlags(app, argc, argv)) return *exit_status;
   KeepFreedMemory();
   RpcServer::BlockTerminationSignals();
+  // A node outlives whoever reads its log.
+  std::signal(SIGPIPE, SIG_IGN);
   SetUpGrpc();
   const absl::Status status = Run(program, flags);
   if (status.ok()) return 0;
