@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -24,6 +25,15 @@ namespace {
 // refusals on their way, and what asks a busy process whether it is there.
 constexpr int64_t kOtherCalls = 1024;
 constexpr int64_t kMostCalls = std::numeric_limits<int>::max();
+
+// They bound the memory of messages that are being read. A node's clients are
+// trusted, and its calls are those of streams that have begun: none waits.
+RequestReads::Limits ReadsOf(const RpcServer::Options& options) {
+  constexpr size_t kBytes = 256 << 20;
+  const size_t most = options.is_node ? std::numeric_limits<size_t>::max()
+                                      : kBytes / options.max_receive_bytes;
+  return {.most_reads = std::max<size_t>(most, 16)};
+}
 
 // How connections are kept, and what they may carry.
 void AddArguments(const RpcServer::Options& options,
@@ -52,6 +62,11 @@ void AddArguments(const RpcServer::Options& options,
         GRPC_ARG_MAX_CONNECTION_AGE_MS,
         static_cast<int>(options.max_connection_age.count()));
   }
+  if (!options.is_node) {
+    // Or fast clients would get windows of megabytes for what nobody reads yet.
+    // A message that is read gets one of its size.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  }
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
 }
@@ -68,6 +83,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     CallQueue& queue) {
   OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
   std::unique_ptr<RpcServer> server(new RpcServer(queue));
+  server->calls_.LimitReads(ReadsOf(options));
   for (RpcService* service : services) server->Add(*service);
   server->Add(server->health_);
   server->Add(server->reflection_);

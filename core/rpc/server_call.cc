@@ -52,9 +52,16 @@ void ServerCall::Accompany(std::unique_ptr<Companion> companion) {
   if (is_cancelled) present->OnCancelled();
 }
 
-void ServerCall::Read() {
+void ServerCall::Read() { calls_.EnterReads(*this); }
+
+void ServerCall::BeginRead() {
+  ++num_to_come_;
   was_read_.Arm();
   stream_.Read(&read_, &was_read_);
+}
+
+void ServerCall::Refuse(const absl::Status& status) {
+  Finish(ToGrpcStatus(status));
 }
 
 void ServerCall::WriteBytes(absl::string_view bytes) {
@@ -92,6 +99,8 @@ void ServerCall::OnArrived(bool ok) {
 }
 
 void ServerCall::OnRead(bool ok) {
+  Leave();                                // what handles its end is still there
+  if (!calls_.LeaveReads(*this)) return;  // it was refused, and ends
   if (has_request_) {
     companion_->OnRead(ok);
   } else if (ok) {

@@ -14,6 +14,7 @@
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/request_reads.h"
 
 namespace outrider {
 
@@ -24,7 +25,7 @@ class ServerCalls;
 // there, and ends it, then or later, on any thread: with Reply, or with Finish.
 // Deletes itself when it is over. Thread-safe but for its operations, of which
 // there is one of a kind at a time.
-class ServerCall {
+class ServerCall final : private RequestReads::Reader {
  public:
   // What goes with a call that is more than a request and its reply: told on
   // the queue's threads, and destroyed with the call.
@@ -43,7 +44,6 @@ class ServerCall {
   const std::string& method() const;  // its path, in a handler
   bool is_cancelled() const;
   CallQueue& queue() const;  // where a handler that waits goes on
-
   // The handler calls it first; OnCancelled may come within it.
   void Accompany(std::unique_ptr<Companion> companion);
 
@@ -68,7 +68,6 @@ class ServerCall {
   void Finish(const grpc::Status& status);
 
  private:
-  // One of its operations.
   class Operation final : public Completion {
    public:
     using Then = void (ServerCall::*)(bool ok);
@@ -89,6 +88,8 @@ class ServerCall {
     OUTRIDER_CHECK(Traits::Serialize(message, &bytes, &own_buffer).ok());
     return bytes;  // of a message below 2 GiB
   }
+  void BeginRead() override;
+  void Refuse(const absl::Status& status) override;
   void ReplyBuffer(const grpc::ByteBuffer& bytes);
   void OnArrived(bool ok);
   void OnRead(bool ok);
@@ -103,11 +104,10 @@ class ServerCall {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::ByteBuffer read_;
   bool has_request_ = false;
-  std::atomic<int> num_to_come_ = 2;  // OnFinished, OnDone, ends of handlers
+  std::atomic<int> num_to_come_ = 2;  // OnFinished, OnDone, reads, handlers
   mutable Mutex mu_;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<Companion> companion_;  // set once, by the handler
-
   Operation arrived_{*this, &ServerCall::OnArrived};
   Operation was_read_{*this, &ServerCall::OnRead};
   Operation written_{*this, &ServerCall::OnWritten};

@@ -2,13 +2,16 @@
 #ifndef OUTRIDER_CORE_RPC_SERVER_CALLS_H_
 #define OUTRIDER_CORE_RPC_SERVER_CALLS_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "core/base/mutex.h"
+#include "core/rpc/request_reads.h"
 #include "core/rpc/rpc_service.h"
 
 namespace outrider {
@@ -19,8 +22,9 @@ class ServerCalls {
  public:
   explicit ServerCalls(CallQueue& queue) : queue_(queue) {}
 
-  // Comes before the server starts, which registers the service.
+  // Both come before the server starts, which registers the service.
   void Add(RpcMethod method);
+  void LimitReads(const RequestReads::Limits& limits);
   grpc::AsyncGenericService& generic_service() { return service_; }
 
   // Once it has started: from then on calls are handled as they arrive.
@@ -32,17 +36,37 @@ class ServerCalls {
   // Null: there is no such method.
   const RpcMethod* Find(absl::string_view path) const;
 
+  // A call's request is read once it is its turn.
+  void EnterReads(RequestReads::Reader& reader);
+  bool LeaveReads(RequestReads::Reader& reader);  // false: it was refused
+
   // Each call says that it begins and ends; it has its part of the queue.
   grpc::ServerCompletionQueue& Entered();
   void Left();
 
  private:
+  // The alarm that rings while requests are read.
+  class Ticks final : public Completion {
+   public:
+    explicit Ticks(ServerCalls& calls) : calls_(calls) {}
+    void Set();
+    void Cancel() { alarm_.Cancel(); }
+
+   private:
+    void OnComplete(bool ok) override;
+    ServerCalls& calls_;
+    grpc::Alarm alarm_;
+  };
+
   CallQueue& queue_;
+  std::unique_ptr<RequestReads> reads_;
   grpc::AsyncGenericService service_;
   absl::flat_hash_map<std::string, RpcMethod> methods_;
   Mutex mu_;
   CondVar changed_;
-  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  Ticks ticks_ ABSL_GUARDED_BY(mu_){*this};
+  bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
+  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;  // and the alarm, while it is set
 };
 
 }  // namespace outrider
