@@ -2,6 +2,9 @@
 #include "coordinator/service/generation_service.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +19,7 @@
 #include "coordinator/service/writer_sink.h"
 #include "core/base/error_reason.h"
 #include "core/base/log.h"
+#include "core/base/log_limiter.h"
 #include "core/base/monotonic_clock.h"
 #include "core/base/status_macros.h"
 #include "core/base/thrown_status.h"
@@ -63,6 +67,16 @@ std::string ReasonForLog(const absl::Status& status) {
   return text;
 }
 
+struct RefusedLimiter : LogLimiter {
+  RefusedLimiter() : LogLimiter(std::chrono::seconds(1)) {}
+};
+
+// One for each code, so that many lines of one hide no other.
+LogLimiter& LimiterOf(absl::StatusCode code) {
+  static auto& limiters = *new std::array<RefusedLimiter, 17>;
+  return limiters[static_cast<size_t>(code) % limiters.size()];
+}
+
 std::vector<TokenId> EndTokensOf(const GenerationRequest& request) {
   std::vector<TokenId> tokens = request.eos_ids;
   tokens.insert(tokens.end(), request.stop_token_ids.begin(),
@@ -104,10 +118,13 @@ void GenerationServiceImpl::Generate(ServerCall& call,
 
 void GenerationServiceImpl::Refuse(const Call& call,
                                    const absl::Status& status) {
-  // Not the message: it has the client's own values in it.
-  OUTRIDER_LOG(kInfo, call.name.Fields())
-      << "refused: " << absl::StatusCodeToString(status.code())
-      << ReasonForLog(status);
+  // Any number of them may come of one client.
+  if (const auto end = LimiterOf(status.code()).Admit()) {
+    // Not the message: it has the client's own values in it.
+    OUTRIDER_LOG(kInfo, call.name.Fields())
+        << "refused: " << absl::StatusCodeToString(status.code())
+        << ReasonForLog(status) << *end;
+  }
   call.tally.End(std::nullopt, status.code());
   // What waits when a drain is over is to come to another coordinator.
   const absl::Status told =

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/log_writer.h"
 #include "core/base/quiet_log.h"
 
 namespace outrider {
@@ -110,17 +111,34 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
   return line;
 }
 
+namespace {
+
+std::string TimeNow() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
+                          absl::UTCTimeZone());
+}
+
+std::string LineOfLost(int num_lost) {
+  return FormatLogLine(
+      log_format, LogLevel::kWarning, TimeNow(),
+      absl::StrCat(num_lost, " log lines are lost, as nobody read them"), {});
+}
+
+// Never destroyed, as threads may log to the end of the process.
+LogWriter& StandardError() {
+  static LogWriter& writer = *new LogWriter(STDERR_FILENO, LineOfLost);
+  return writer;
+}
+
+}  // namespace
+
 namespace internal {
 
 LogLine::~LogLine() {
   if (is_quiet) return;
-  const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
-                                            absl::UTCTimeZone());
   const std::string line =
-      FormatLogLine(log_format, level_, time, message_.str(), fields_);
-  // One write: lines of several threads never mix.
-  [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, line.data(), line.size());
+      FormatLogLine(log_format, level_, TimeNow(), message_.str(), fields_);
+  StandardError().Write(line);
 }
 
 }  // namespace internal

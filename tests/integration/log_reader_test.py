@@ -2,10 +2,12 @@
 """The real programs when whoever reads their log goes away, or reads nothing."""
 import os
 import signal
+import time
 import unittest
 
 from programs import ProgramTest, wait_until
 
+FAILED = 1
 PLAIN = ("-k", "0", "--prompt-tokens", "1 2 3", "--max-tokens", "4", "--timeout", "20")
 
 
@@ -49,6 +51,32 @@ class LogReaderTest(ProgramTest):
         for program in (self.coordinator, self.verifier):
             self.assertTrue(program.runs(), program.process.poll())
             self.assertEqual(program.end(signal.SIGTERM), 0)
+
+    def test_one_that_reads_nothing_stops_no_server(self):
+        try:
+            while True:
+                os.write(self.end, b"." * 4096)  # until the pipe is full
+        except BlockingIOError:
+            pass
+        self.start_both()
+        for _ in range(2):
+            self.assert_serves()
+        self.assertEqual(self.read().strip("."), "")
+        self.assert_serves()
+        self.assertRegex(self.read(), r"W \d+ log lines are lost, as nobody read them\n.* I ")
+
+    def test_requests_that_are_refused_do_not_fill_it(self):
+        self.start_both()
+        self.read()
+        begin = time.monotonic()
+        for _ in range(20):
+            self.assertEqual(self.generate(self.address, *PLAIN, "--logit-bias", "400000000=1").wait(), FAILED)
+        lines = self.read().count("refused: INVALID_ARGUMENT")
+        self.assertGreaterEqual(lines, 1)
+        self.assertLessEqual(lines, 2 + time.monotonic() - begin)
+        time.sleep(1)
+        self.generate(self.address, *PLAIN, "--logit-bias", "400000000=1")
+        self.assertRegex(self.read(), r"refused: INVALID_ARGUMENT.* \(\d+ more like it before\)")
 
 
 if __name__ == "__main__":
