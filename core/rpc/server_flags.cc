@@ -74,8 +74,13 @@ absl::Status ApplyServerFlags(const ServerFlags& flags) {
   SetLogFormat(flags.log_json ? LogFormat::kJson : LogFormat::kText);
   OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(flags.rpc));
   if (flags.metrics_listen.empty()) return absl::OkStatus();
-  return CheckEndpoint(flags.metrics_listen, /*off_loopback=*/true,
-                       "--metrics-listen");
+  const bool is_address =
+      !IsUnixSocket(flags.metrics_listen) &&
+      CheckEndpoint(flags.metrics_listen, /*off_loopback=*/true, "").ok();
+  if (is_address) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--metrics-listen needs HOST:PORT, such as 127.0.0.1:9090, not \"",
+      flags.metrics_listen, "\""));
 }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> StartHttpEndpoint(

@@ -340,7 +340,8 @@ class CheckConfigTest(ProgramTest):
         for programs, flags, word in (
                 (all_three, ["--listen", "0.0.0.0:7000"], "--insecure"),
                 ([coordinator], ["--listn", "x"], "--listn"),
-                ([coordinator], ["--metrics-listen", "9090"], "--metrics-listen"),
+                ([coordinator], ["--metrics-listen", "9090"], "--metrics-listen needs HOST:PORT, such as"),
+                ([coordinator], ["--metrics-listen", "unix:/tmp/x"], "--metrics-listen needs HOST:PORT, such as"),
                 ([coordinator], ["--tls-cert", certificate], "--tls-key"),
                 ([coordinator], ["--tls-cert", certificate, "--tls-key", other_key], "is not the key of"),
                 ([coordinator], ["--tls-cert", key, "--tls-key", key], "no certificate"),
