@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -16,6 +18,9 @@
 namespace outrider {
 namespace {
 
+// A connection holds a thread until it is served or late. Those that are slow
+// must not keep a probe waiting: many threads, which cost little while they
+// sleep, and little patience, even less while others wait.
 constexpr size_t kNumThreads = 32;
 
 // 200 while it holds, else 503, in JSON.
@@ -30,11 +35,33 @@ httplib::Server::Handler Page(std::function<bool()> holds, std::string what) {
   };
 }
 
+// Threads, and how many connections have none.
+class CountingPool final : public httplib::ThreadPool {
+ public:
+  explicit CountingPool(std::atomic<int>& num_waiting)
+      : ThreadPool(kNumThreads), num_waiting_(num_waiting) {}
+  void enqueue(std::function<void()> serve) override {
+    ++num_waiting_;
+    ThreadPool::enqueue([this, serve = std::move(serve)] {
+      --num_waiting_;
+      serve();
+    });
+  }
+
+ private:
+  std::atomic<int>& num_waiting_;
+};
+
 // Serves one request of each connection, within its limits.
 class LimitedServer final : public httplib::Server {
+ public:
+  LimitedServer() {
+    new_task_queue = [this] { return new CountingPool(num_waiting_); };
+  }
+
  private:
   bool process_and_close_socket(int socket) override {
-    LimitedStream stream(socket);
+    LimitedStream stream(socket, {}, [this] { return num_waiting_ > 0; });
     bool is_closed = false;
     const bool is_served = process_request(stream, /*close_connection=*/true,
                                            is_closed, /*setup_request=*/{});
@@ -42,6 +69,8 @@ class LimitedServer final : public httplib::Server {
     close(socket);
     return is_served;
   }
+
+  std::atomic<int> num_waiting_ = 0;
 };
 
 }  // namespace
@@ -75,10 +104,6 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     listener = socket;
   });
-  // A connection holds a thread until it is served or late. Those that are slow
-  // must not keep a probe waiting: many threads, which cost little while they
-  // sleep, and little patience.
-  http.new_task_queue = [] { return new httplib::ThreadPool(kNumThreads); };
   http.set_payload_max_length(0);
   http.Get("/metrics", [metrics = std::move(options.metrics)](
                            const httplib::Request&, httplib::Response& reply) {

@@ -162,6 +162,20 @@ TEST_F(HttpEndpointTest, ConnectionsThatDripDoNotKeepAProbeWaiting) {
   EXPECT_EQ(reply->status, 200);
 }
 
+// All threads would wait for a second a dozen times.
+TEST_F(HttpEndpointTest, ManyThatSayNothingDoNotKeepAProbeWaiting) {
+  const auto endpoint = Start("127.0.0.1:0");
+  std::deque<SlowConnection> silent;
+  for (int i = 0; i < 400; ++i) {
+    silent.emplace_back(endpoint->address()).AwaitOpen();
+  }
+  httplib::Client client("http://" + endpoint->address());
+  client.set_read_timeout(/*sec=*/5);
+  const auto reply = client.Get("/health");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 200);
+}
+
 TEST_F(HttpEndpointTest, APortInUseIsRefused) {
   const auto endpoint = Start("127.0.0.1:0");
   EXPECT_TRUE(absl::IsUnavailable(

@@ -6,21 +6,33 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxRequestBytes = 16 << 10;
+constexpr std::chrono::milliseconds kLook(50);
 
 }  // namespace
 
-LimitedStream::LimitedStream(int socket, const ExchangeLimits& limits)
+LimitedStream::LimitedStream(int socket, const ExchangeLimits& limits,
+                             std::function<bool()> others_wait)
     : socket_(socket),
+      others_wait_(std::move(others_wait)),
+      hurried_request_end_(Clock::now() + limits.hurried_request),
       request_end_(Clock::now() + limits.request),
       exchange_end_(Clock::now() + limits.exchange) {}
 
 bool LimitedStream::is_readable() const {
-  return begin_ < end_ || Wait(POLLIN, request_end_);
+  if (begin_ < end_) return true;
+  // Others may begin to wait at any time.
+  while (Clock::now() < request_end_) {
+    const auto next = std::max(hurried_request_end_, Clock::now() + kLook);
+    if (Wait(POLLIN, std::min(next, request_end_))) return true;
+    if (others_wait_ && others_wait_()) return false;
+  }
+  return false;
 }
 
 bool LimitedStream::is_writable() const { return Wait(POLLOUT, exchange_end_); }

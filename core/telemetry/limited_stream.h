@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace outrider {
@@ -15,6 +16,8 @@ namespace outrider {
 struct ExchangeLimits {
   // A probe or a scrape sends its few hundred bytes at once.
   std::chrono::milliseconds request = std::chrono::seconds(1);
+  // The same while others wait for the thread.
+  std::chrono::milliseconds hurried_request = std::chrono::milliseconds(50);
   // The whole of it, until the reply is taken.
   std::chrono::milliseconds exchange = std::chrono::seconds(5);
 };
@@ -24,7 +27,9 @@ struct ExchangeLimits {
 // byte now and then, or takes one, would keep its thread for ever.
 class LimitedStream final : public httplib::Stream {
  public:
-  explicit LimitedStream(int socket, const ExchangeLimits& limits = {});
+  // `others_wait` is asked while the request is waited for.
+  explicit LimitedStream(int socket, const ExchangeLimits& limits = {},
+                         std::function<bool()> others_wait = {});
 
   bool is_readable() const override;
   bool is_writable() const override;
@@ -43,6 +48,8 @@ class LimitedStream final : public httplib::Stream {
   bool Wait(short event, Clock::time_point end) const;
 
   const int socket_;
+  const std::function<bool()> others_wait_;
+  const Clock::time_point hurried_request_end_;
   const Clock::time_point request_end_;
   const Clock::time_point exchange_end_;
   std::array<char, 4096> buffer_;

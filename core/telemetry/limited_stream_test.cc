@@ -73,6 +73,21 @@ TEST_F(LimitedStreamTest, ReadsNothingThatComesAfterTheTimeOfARequest) {
   EXPECT_EQ(last, -1);
 }
 
+TEST_F(LimitedStreamTest, IsImpatientWithWhoSaysNothingWhileOthersWait) {
+  LimitedStream alone(ends_[0],
+                      {.request = kShort * 200, .hurried_request = kShort},
+                      [] { return false; });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(alone.is_readable());
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, kShort * 199);
+  LimitedStream hurried(ends_[0],
+                        {.request = hours(1), .hurried_request = kShort},
+                        [] { return true; });
+  EXPECT_FALSE(hurried.is_readable());
+  Say("GET /health");
+  EXPECT_TRUE(hurried.is_readable());
+}
+
 TEST_F(LimitedStreamTest, WritesNothingAfterTheTimeOfAnExchange) {
   LimitedStream stream(ends_[0], {.request = hours(1), .exchange = kShort});
   std::this_thread::sleep_for(kShort);
