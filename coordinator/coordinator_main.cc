@@ -30,6 +30,7 @@
 #include "core/rpc/server.h"
 #include "core/rpc/server_flags.h"
 #include "core/rpc/tls_metrics.h"
+#include "core/telemetry/process_metrics.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
 namespace outrider {
@@ -100,6 +101,7 @@ absl::Status Serve(Flags flags) {
   CoordinatorMetrics metrics(registry);
   AddPoolMetrics(pool, flags.nodes.drafters.size(), registry);
   AddTlsMetrics(flags.server.rpc.tls, registry);
+  AddProcessMetrics(kBuildVersion, registry);
   GenerationServiceImpl service({.pool = pool,
                                  .queue = queue,
                                  .tokenizer = tokenizer.get(),

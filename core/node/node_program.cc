@@ -20,6 +20,7 @@
 #include "core/node/serve_node.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/tls_metrics.h"
+#include "core/telemetry/process_metrics.h"
 
 namespace outrider {
 namespace {
@@ -52,6 +53,7 @@ absl::Status Serve(const NodeProgram& program, const NodeFlags& flags,
       {{"role", program.role}, {"model_name", description.model_name}});
   AddNodeMetrics(metrics, node, program.method, flags.simulation.enabled);
   AddTlsMetrics(flags.server.rpc.tls, metrics);
+  AddProcessMetrics(description.build, metrics);
   until_it_serves.reset();
   return ServeNode(
       {.name = absl::StrCat("outrider-", program.role),

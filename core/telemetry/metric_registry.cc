@@ -10,10 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+
 namespace outrider {
 namespace {
 
-std::string FullName(const std::string& name) { return "outrider_" + name; }
+std::string FullName(const std::string& name) {
+  return absl::StartsWith(name, "process_") ? name : "outrider_" + name;
+}
 
 }  // namespace
 

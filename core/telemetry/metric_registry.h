@@ -15,9 +15,10 @@
 namespace outrider {
 
 // The metrics of one process, under the prefix `outrider_`, each with the
-// labels given here. What is added lives as long as the registry, and counting
-// is an atomic addition. Metrics are added before the registry is served;
-// thread-safe afterwards.
+// labels given here. Exception: names that begin with `process_`, which all
+// programs' metrics have in common. What is added lives as long as the
+// registry, and counting is an atomic addition. Metrics are added before the
+// registry is served; thread-safe afterwards.
 class MetricRegistry {
  public:
   using Labels = prometheus::Labels;

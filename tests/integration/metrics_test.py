@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from programs import MODELS, wait_until
@@ -123,6 +124,20 @@ class MetricsTest(ScrapingTest):
         self.wait_for_nodes(coordinator.address(), "verifier", "drafter")
         for program in (verifier, drafter, coordinator):
             self.assertEqual(self.value(program, "simulated"), 1, program.name)
+
+    def test_all_say_which_build_they_are_and_what_the_system_knows_of_them(self):
+        self.start_all()
+        for program in self.all:
+            told = self.start(program.name, "--version")
+            told.wait()
+            _, version, commit = told.out().split()
+            page = self.scrape(program)
+            self.assertEqual(self.sample(page, "build_info", version=version, commit=commit), 1)
+            values = {name: float(re.search(rf'^{name}{{.*role="{program.name[9:]}".*}} (\S+)$', page, re.M)[1]) for name in (
+                "process_start_time_seconds", "process_resident_memory_bytes", "process_open_fds")}
+            self.assertLess(abs(time.time() - values["process_start_time_seconds"]), 300)
+            self.assertGreater(values["process_resident_memory_bytes"], 1 << 20)
+            self.assertGreater(values["process_open_fds"], 3)
 
     def test_drafts_that_are_looked_up_call_no_drafter(self):
         self.start_all()
