@@ -14,6 +14,7 @@
 #include "core/node/describe_model.h"
 #include "core/node/measure.h"
 #include "core/sampling/coins.h"
+#include "core/sampling/draft_options.h"
 #include "core/wire/node_calls.h"
 #include "drafter/draft_pass.h"
 #include "drafter/load_drafter.h"
@@ -54,13 +55,17 @@ absl::StatusOr<double> MeasureStep(const DraftStrategy& strategy,
   using Clock = std::chrono::steady_clock;
   constexpr int kRepeats = 30;
   Coins coins(/*seed=*/1);
-  DraftContext context = {
-      .committed = committed,
-      .max_draft_tokens = kDraftLength,
-      .options = {.support_size = std::min(kDefaultSupportSize, vocab_size)},
-      .sampling = {.temperature = temperature},
-      .seed = 1,
-      .random = &coins};
+  // They are a generation's: what a device is asked, and so what it has to do,
+  // depends on them.
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const DraftOptions options,
+      Resolve(/*overrides=*/{}, kGenerationDraftOptions, vocab_size));
+  DraftContext context = {.committed = committed,
+                          .max_draft_tokens = kDraftLength,
+                          .options = options,
+                          .sampling = {.temperature = temperature},
+                          .seed = 1,
+                          .random = &coins};
   OUTRIDER_RETURN_IF_ERROR(RunDraft(strategy, session, context, 0));
   // What follows is as in a round: one committed token is new.
   const int cached_length = static_cast<int>(committed.size()) - 1;

@@ -9,7 +9,7 @@
 namespace outrider {
 
 // The median time of one draft token in drafts of four after a context of 128
-// tokens; in seconds.
+// tokens, cut as a generation's are (kGenerationDraftOptions); in seconds.
 struct DraftStepTimes {
   double greedy = 0;
   double sampled = 0;  // at temperature 1

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/solo_session.h"
 #include "core/sampling/coins.h"
+#include "core/sampling/draft_options.h"
 #include "core/sampling/process.h"
 #include "core/sampling/target_row.h"
 
@@ -39,6 +41,10 @@ class Bench {
     for (int i = 0; i < length; ++i) {
       tokens_.push_back((i * 7919 + 13) % options.vocab_size);
     }
+    const int64_t size = std::min(kDefaultSupportSize, options.vocab_size);
+    for (int64_t i = 0; i < size; ++i) {
+      support_.push_back(static_cast<TokenId>(i * options.vocab_size / size));
+    }
   }
 
   absl::StatusOr<LogitRows> Prefill() {
@@ -48,9 +54,11 @@ class Bench {
   absl::StatusOr<LogitRows> Rows(int first, int num_rows) {
     return Run(first, num_rows, {});
   }
-  // The same with each row drawn from, as it is where a node serves.
+  // The same with each row drawn from, as it is where a node serves: all but
+  // the last judge a draft, and so are asked about its row's support.
   absl::StatusOr<LogitRows> DrawnRows(int num_rows) {
-    const std::vector<RowQuestion> questions(num_rows, Draws(1));
+    std::vector<RowQuestion> questions(num_rows, Draws(1, support_));
+    questions.back() = Draws(1);
     return Run(0, num_rows, questions);
   }
   // The token drawn at the temperature after one that follows the prefill and
@@ -82,10 +90,11 @@ class Bench {
     return TargetRow::FromDense(std::move(p), /*support=*/{}, position, coins_)
         .drawn_token();
   }
-  RowQuestion Draws(double temperature) const {
+  RowQuestion Draws(double temperature,
+                    absl::Span<const TokenId> support = {}) const {
     return {.vocab_size = options_.vocab_size,
             .temperature = temperature,
-            .what = DrawQuestion{.uniform = 0.5}};
+            .what = DrawQuestion{.support = support, .uniform = 0.5}};
   }
   absl::StatusOr<LogitRows> Run(int first, int num_rows,
                                 absl::Span<const RowQuestion> questions) {
@@ -98,6 +107,9 @@ class Bench {
   SoloSession session_;
   const MeasureOptions& options_;
   std::vector<TokenId> tokens_;
+  // A draft's row has these: more tokens than rows of large models, and fewer
+  // than those of the demo pair (docs/adr/0003-draft-rows-by-mass.md).
+  std::vector<TokenId> support_;
   Coins coins_{/*seed=*/1};
 };
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/measure.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <variant>
 #include <vector>
 
+#include "core/base/row_question.h"
 #include "core/base/token.h"
+#include "core/testing/answer_on_host.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
 #include "gmock/gmock.h"
@@ -15,10 +21,12 @@
 namespace outrider {
 namespace {
 
+using ::outrider::testing::AnswerOnHost;
 using ::outrider::testing::IsOk;
 using ::outrider::testing::TableLm;
 using std::chrono::milliseconds;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -53,6 +61,35 @@ TEST(MeasureTest, APassAfterAPauseIsTimedByItself) {
   EXPECT_GT(measured->plain_tokens_per_second, 0);
   EXPECT_GT(measured->plain_sampled_tokens_per_second, 0);
   EXPECT_FALSE(measured->rows_depend_on_count);
+}
+
+TEST(MeasureTest, RowsAreAskedAboutAsThoseOfADraftAre) {
+  constexpr int kVocabSize = 100;
+  std::vector<size_t> supports;
+  TableLm model(
+      {.table =
+           [](absl::Span<const TokenId>) {
+             return std::vector<float>(kVocabSize);
+           },
+       .vocab_size = kVocabSize,
+       .answer =
+           [&](const RowQuestion& question, absl::Span<const float> logits) {
+             const auto& draw = std::get<DrawQuestion>(question.what);
+             EXPECT_TRUE(std::is_sorted(draw.support.begin(),
+                                        draw.support.end(),
+                                        std::less_equal<>()));
+             supports.push_back(draw.support.size());
+             return AnswerOnHost(question, logits);
+           }});
+  ASSERT_THAT(MeasureModel(model, {.vocab_size = kVocabSize,
+                                   .context_length = 8,
+                                   .max_rows = 3,
+                                   .num_repeats = 1,
+                                   .num_decoded = 4}),
+              IsOk());
+  // Passes of one, two and three rows, whose last is after all drafts.
+  supports.resize(6);
+  EXPECT_THAT(supports, ElementsAre(0, 32, 0, 32, 32, 0));
 }
 
 TEST(MeasureTest, PeopleReadATable) {
