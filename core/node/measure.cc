@@ -2,10 +2,12 @@
 #include "core/node/measure.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -142,6 +144,19 @@ absl::Status MeasurePaused(Bench& bench, const MeasureOptions& options,
   return absl::OkStatus();
 }
 
+// It looks at bits, as no comparison of numbers sees a NaN.
+void CompareLogits(float together, float alone, ModelMeasurement& result) {
+  if (std::bit_cast<uint32_t>(together) == std::bit_cast<uint32_t>(alone)) {
+    return;
+  }
+  result.rows_depend_on_count = true;
+  const double difference = std::abs(double{together} - double{alone});
+  result.max_logit_difference =
+      std::isnan(difference)
+          ? std::numeric_limits<double>::infinity()
+          : std::max(result.max_logit_difference, difference);
+}
+
 absl::Status CompareRows(Bench& bench, const MeasureOptions& options,
                          ModelMeasurement& result) {
   std::vector<LogitRows> one_by_one;
@@ -153,14 +168,10 @@ absl::Status CompareRows(Bench& bench, const MeasureOptions& options,
     OUTRIDER_ASSIGN_OR_RETURN(const LogitRows together, bench.Rows(0, rows));
     for (int i = 0; i < rows; ++i) {
       for (int v = 0; v < options.vocab_size; ++v) {
-        const double difference =
-            std::abs(together.Row(i)[v] - one_by_one[i].Row(0)[v]);
-        result.max_logit_difference =
-            std::max(result.max_logit_difference, difference);
+        CompareLogits(together.Row(i)[v], one_by_one[i].Row(0)[v], result);
       }
     }
   }
-  result.rows_depend_on_count = result.max_logit_difference > 0;
   return absl::OkStatus();
 }
 

@@ -33,7 +33,7 @@ struct ModelMeasurement {
   // it: then greedy output may differ from plain decoding's where the two best
   // logits are this close.
   bool rows_depend_on_count = false;
-  double max_logit_difference = 0;
+  double max_logit_difference = 0;  // infinite where one is no number
 };
 
 // Measures a model that has no KV blocks yet: it gets those of one session.

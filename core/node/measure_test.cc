@@ -4,14 +4,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/base/row_question.h"
 #include "core/base/token.h"
+#include "core/model/causal_lm.h"
+#include "core/model/logit_rows.h"
+#include "core/model/pending_pass.h"
 #include "core/testing/answer_on_host.h"
 #include "core/testing/status_matchers.h"
 #include "core/testing/table_lm.h"
@@ -61,6 +68,63 @@ TEST(MeasureTest, APassAfterAPauseIsTimedByItself) {
   EXPECT_GT(measured->plain_tokens_per_second, 0);
   EXPECT_GT(measured->plain_sampled_tokens_per_second, 0);
   EXPECT_FALSE(measured->rows_depend_on_count);
+}
+
+// A model whose rows have one number where they are alone in a pass, and
+// another one beside others.
+class ChangingLm final : public CausalLm {
+ public:
+  ChangingLm(float alone, float together)
+      : alone_(alone), together_(together) {}
+
+  const ModelInfo& info() const override { return model_.info(); }
+  int64_t AvailableKvBytes() const override { return 0; }
+  absl::Status AllocateKvBlocks(int) override { return absl::OkStatus(); }
+  std::unique_ptr<PendingPass> Launch(
+      absl::Span<const Extension> batch) override {
+    PassResults results;
+    for (const Extension& extension : batch) {
+      std::vector<float> values;
+      for (int i = 0; i < extension.num_rows; ++i) {
+        values.insert(values.end(),
+                      {2, extension.num_rows > 1 ? together_ : alone_});
+      }
+      results.emplace_back(LogitRows::FromVector(std::move(values), 2));
+    }
+    return std::make_unique<PassThatRan>(std::move(results));
+  }
+
+ private:
+  const TableLm model_{
+      {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
+  const float alone_;
+  const float together_;
+};
+
+TEST(MeasureTest, ARowThatChangesInAnyBitDependsOnTheOthers) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto measure = [](float alone, float together) {
+    ChangingLm model(alone, together);
+    const auto measured = MeasureModel(model, {.vocab_size = 2,
+                                               .context_length = 8,
+                                               .max_rows = 3,
+                                               .num_repeats = 1,
+                                               .num_decoded = 4});
+    EXPECT_THAT(measured, IsOk());
+    return *measured;
+  };
+  EXPECT_FALSE(measure(1, 1).rows_depend_on_count);
+  EXPECT_FALSE(measure(-kInfinity, -kInfinity).rows_depend_on_count);
+  const ModelMeasurement other = measure(1, 1.5);
+  EXPECT_TRUE(other.rows_depend_on_count);
+  EXPECT_EQ(other.max_logit_difference, 0.5);
+  EXPECT_TRUE(measure(0, -0.0f).rows_depend_on_count);
+  for (const float together : {kNaN, -kInfinity}) {
+    const ModelMeasurement none = measure(1, together);
+    EXPECT_TRUE(none.rows_depend_on_count);
+    EXPECT_EQ(none.max_logit_difference, double{kInfinity});
+  }
 }
 
 TEST(MeasureTest, RowsAreAskedAboutAsThoseOfADraftAre) {
