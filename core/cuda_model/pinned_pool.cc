@@ -10,7 +10,20 @@
 
 namespace outrider {
 
-// Pieces are powers of two, so that few sizes serve all.
+namespace {
+
+// Sizes are few, so that a piece serves whoever comes next: powers of two, and
+// multiples of this one from there on, as a whole row of logits would waste up
+// to half of a power of two.
+constexpr size_t kLargeStep = size_t{64} << 10;
+
+size_t SizeOfPiece(size_t bytes) {
+  if (bytes <= kLargeStep) return std::bit_ceil(bytes);
+  return (bytes + kLargeStep - 1) / kLargeStep * kLargeStep;
+}
+
+}  // namespace
+
 class PinnedPool::State {
  public:
   State(std::shared_ptr<kernels::cuda::Gpu> gpu, size_t most_bytes)
@@ -59,7 +72,7 @@ PinnedPool::PinnedPool(std::shared_ptr<kernels::cuda::Gpu> gpu,
     : state_(std::make_shared<State>(std::move(gpu), most_bytes)) {}
 
 std::shared_ptr<void> PinnedPool::Take(size_t bytes) {
-  const size_t size = std::bit_ceil(bytes);
+  const size_t size = SizeOfPiece(bytes);
   void* const piece = state_->Take(size);
   if (piece == nullptr) return nullptr;
   return {piece, [state = state_, size](void* memory) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_model/pinned_pool.h"
 
+#include <cstddef>
 #include <memory>
 
 #include "core/cuda_model/small_model.h"
@@ -17,6 +18,21 @@ TEST(PinnedPoolTest, WhatWasGivenBackIsHandedOutAgain) {
   piece = pool.Take(128);  // of the same power of two
   EXPECT_EQ(piece.get(), first);
   EXPECT_NE(pool.Take(128).get(), first);
+}
+
+TEST(PinnedPoolTest, ALargePieceTakesLittleMoreThanItsBytes) {
+  // A row of 152 000 tokens: the next power of two is 1.7 times that.
+  constexpr size_t kRowBytes = size_t{152000} * sizeof(float);
+  PinnedPool pool(GpuUnderTest(), 3 * kRowBytes * 11 / 10);
+  const auto first = pool.Take(kRowBytes);
+  const auto second = pool.Take(kRowBytes);
+  auto third = pool.Take(kRowBytes);
+  ASSERT_NE(third, nullptr);
+  const void* const place = third.get();
+  static_cast<char*>(third.get())[kRowBytes - 1] = 1;
+  third.reset();
+  EXPECT_EQ(pool.Take(kRowBytes - 1).get(), place);
+  EXPECT_EQ(pool.Take(kRowBytes * 2), nullptr);
 }
 
 TEST(PinnedPoolTest, BeyondItsMostThereIsNoneButOtherMemory) {
