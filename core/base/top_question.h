@@ -63,7 +63,7 @@ struct TopQuestion {
   bool wants_top_probability = false;
   // Whether an answer is enough; else the whole row is wanted. A function of
   // the row and what stands before it, never of coins or of what is drafted
-  // there.
+  // there. Called on any thread, at the same time for several rows.
   std::function<bool(TopAnswer&)> suffices = {};
   std::optional<NextDraw> next = {};
 };

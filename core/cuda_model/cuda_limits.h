@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 
+#include "core/cuda_model/answer_threads.h"
+
 namespace outrider {
 
 // How large the passes are that a model on a GPU makes memory ready for.
@@ -27,6 +29,7 @@ struct CudaLimits {
   // elements: a round of 64 sessions at K = 4, all of 8192 positions, with up
   // to six query heads a key head.
   size_t attention_floats = size_t{65} << 20;
+  AnswerThreads::Options answers = {};
 };
 
 }  // namespace outrider

@@ -111,18 +111,20 @@ CudaTransformer::CudaTransformer(std::shared_ptr<Gpu> gpu,
 }
 
 absl::Status CudaTransformer::MakeStepsInFlight() {
-  OUTRIDER_ASSIGN_OR_RETURN(
-      std::unique_ptr<RowScorer> scorer,
-      RowScorer::Make(
-          gpu_, *counters_,
-          {.max_rows = limits_.rows, .vocab_size = config_.vocab_size}));
+  const auto threads = std::make_shared<AnswerThreads>(limits_.answers);
+  OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<RowScorer> scorer,
+                            RowScorer::Make(gpu_, *counters_,
+                                            {.max_rows = limits_.rows,
+                                             .vocab_size = config_.vocab_size,
+                                             .threads = threads}));
   StepLimits step = step_limits_;
   step.rows = std::min(limits_.rows, limits_.loop_sessions);
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<DrawLoop> loop,
                             DrawLoop::Make(gpu_, *counters_,
                                            {.max_rows = limits_.drawn_rows,
                                             .vocab_size = config_.vocab_size,
-                                            .step = step}));
+                                            .step = step,
+                                            .threads = threads}));
   OUTRIDER_ASSIGN_OR_RETURN(
       rows_, RowsInFlight::Make(gpu_, *counters_,
                                 {.logits = arena_.logits,

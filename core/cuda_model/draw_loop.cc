@@ -200,10 +200,12 @@ void DrawLoop::Download() {
 }
 
 void DrawLoop::Take(absl::Span<WantedRow> rows) {
-  auto session = sessions_.begin();
+  std::vector<WantedRow*> own;
   for (WantedRow& row : rows) {
-    if (row.goes_on) TakeOne(*session++, row);
+    if (row.goes_on) own.push_back(&row);
   }
+  options_.threads->ForEachRow(static_cast<int>(own.size()), num_top_,
+                               [&](int i) { TakeOne(sessions_[i], *own[i]); });
 }
 
 void DrawLoop::TakeOne(const Session& session, WantedRow& row) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/cuda_model/answer_threads.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/pinned_pool.h"
 #include "core/cuda_model/step_inputs.h"
@@ -28,6 +29,7 @@ class DrawLoop {
     int max_rows = 0;    // of all its steps together
     int vocab_size = 0;  // of the head
     StepLimits step = {};
+    std::shared_ptr<AnswerThreads> threads = {};  // who takes rows; not null
   };
 
   // RESOURCE_EXHAUSTED: no memory, on the device or pinned. `counters` must

@@ -321,17 +321,28 @@ std::optional<RowAnswer> RowScorer::TakeTop(const TopQuestion& question,
 }
 
 void RowScorer::TakeAnswers(absl::Span<WantedRow> rows) {
-  Used taken;
+  // Each with where its own answers are.
+  std::vector<std::pair<WantedRow*, Used>> asked;
+  Used next;
   for (WantedRow& row : rows) {
     if (!row.is_asked) continue;
+    asked.emplace_back(&row, next);
     const auto* draw = std::get_if<DrawQuestion>(&row.question->what);
-    row.result.answer =
-        draw != nullptr
-            ? TakeDraw(*draw, taken)
-            : TakeTop(std::get<TopQuestion>(row.question->what), taken);
-    ++(row.result.answer.has_value() ? counters_.num_answered_rows
-                                     : counters_.num_undecided_rows);
+    next.num_draws += draw != nullptr ? 1 : 0;
+    next.num_tops += draw == nullptr || draw->scored.has_value() ? 1 : 0;
   }
+  options_.threads->ForEachRow(
+      static_cast<int>(asked.size()), used_.num_top, [&](int i) {
+        auto& [row, taken] = asked[i];
+        const RowQuestion& question = *row->question;
+        const auto* draw = std::get_if<DrawQuestion>(&question.what);
+        row->result.answer =
+            draw != nullptr
+                ? TakeDraw(*draw, taken)
+                : TakeTop(std::get<TopQuestion>(question.what), taken);
+        ++(row->result.answer.has_value() ? counters_.num_answered_rows
+                                          : counters_.num_undecided_rows);
+      });
 }
 
 absl::Status RowScorer::FetchOthers(const float* logits,

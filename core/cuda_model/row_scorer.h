@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/row_question.h"
+#include "core/cuda_model/answer_threads.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/pinned_pool.h"
 #include "core/cuda_model/wanted_row.h"
@@ -28,8 +29,8 @@ class RowScorer {
   struct Options {
     int max_rows = 0;    // at a time
     int vocab_size = 0;  // of the head: up to kMaxTopVocabulary
-    // Whole rows beyond it go to memory that is not pinned.
-    size_t most_pinned_bytes = size_t{256} << 20;
+    size_t most_pinned_bytes = size_t{256} << 20;  // others are not pinned
+    std::shared_ptr<AnswerThreads> threads = {};   // of TakeAnswers; not null
   };
 
   // RESOURCE_EXHAUSTED: no memory, on the device or pinned. `counters` must
@@ -58,9 +59,8 @@ class RowScorer {
   absl::Status FetchOthers(const float* logits, absl::Span<WantedRow> rows);
 
  private:
-  // What goes there and comes back, at the same places on both sides. Arrays
-  // are as long as num_rows need, so that no copy takes what fewer rows leave
-  // out.
+  // What goes there and comes back, at the same places on both sides, in arrays
+  // as long as num_rows need: no copy takes what fewer rows leave out.
   struct Buffers {
     kernels::cuda::DrawRow* draws = nullptr;     // [num_rows]
     kernels::cuda::TopRow* tops = nullptr;       // [num_rows]

@@ -2,15 +2,19 @@
 #include "core/cuda_model/row_scorer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/cuda_model/small_model.h"
 #include "core/kernels/random_values.h"
 #include "core/testing/answer_on_host.h"
@@ -30,7 +34,11 @@ class RowScorerTest : public ::testing::Test {
  protected:
   RowScorerTest() : gpu_(GpuUnderTest()) {
     auto scorer = RowScorer::Make(
-        gpu_, counters_, {.max_rows = kMaxRows, .vocab_size = kVocabulary});
+        gpu_, counters_,
+        {.max_rows = kMaxRows,
+         .vocab_size = kVocabulary,
+         .threads = std::make_shared<AnswerThreads>(
+             AnswerThreads::Options{.num_threads = 2, .logits_of_part = 100})});
     EXPECT_TRUE(scorer.ok()) << scorer.status();
     scorer_ = *std::move(scorer);
     for (uint32_t i = 0; i < 8; ++i) {
@@ -239,6 +247,37 @@ TEST_F(RowScorerTest, AMovedTokenMayBeTheGreatestOfARow) {
                   right, kWeightTolerance * right);
     }
   }
+}
+
+TEST_F(RowScorerTest, ManyAnswersAreLookedAtByTwoThreadsEachAtItsOwn) {
+  Mutex mu;
+  CondVar another;
+  std::set<std::thread::id> who;
+  std::vector<RowQuestion> questions;
+  for (int i = 0; i < 5; ++i) questions.push_back(AsksTop(150 + i));
+  for (RowQuestion& question : questions) {
+    std::get<TopQuestion>(question.what).suffices = [&](const TopAnswer&) {
+      const MutexLock lock(mu);
+      who.insert(std::this_thread::get_id());
+      another.NotifyAll();
+      const auto end =
+          std::chrono::steady_clock::now() + std::chrono::seconds(9);
+      while (who.size() < 2 && another.WaitUntil(mu, end)) {
+      }
+      return true;
+    };
+  }
+  const RowQuestion draws = Scored(Moved(Draws(0.7))), other = Draws(0.1);
+  const auto rows =
+      Bring({&questions[0], &draws, &questions[1], &other, &questions[2],
+             nullptr, &questions[3], &questions[4]});
+  EXPECT_EQ(who.size(), 2u);
+  for (RowQuestion& question : questions) {
+    std::get<TopQuestion>(question.what).suffices = {};  // for the host
+  }
+  for (const size_t i : {0, 1, 2, 3, 4, 6, 7}) ExpectAnswered(rows[i], i);
+  ExpectWhole(rows[5], 5);
+  EXPECT_EQ(counters_.num_answered_rows, 7);
 }
 
 // They would have a kernel read where nothing is.

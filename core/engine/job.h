@@ -26,9 +26,11 @@ class Job {
 
   // The work, which has a session, says what it wants first, takes its rows, or
   // answers whoever waits. All run outside of the scheduler and its locks,
-  // beside passes: a question about a row may look at as many numbers as the
-  // vocabulary has tokens. An exception is an error of this work's, as they
-  // change nothing else.
+  // beside passes: to take a whole row is to look at as many numbers as the
+  // vocabulary has tokens. Only whether a device's answer decides is looked at
+  // in the pass itself (TopQuestion::suffices), as the row is there no longer
+  // than that. An exception is an error of this work's, as they change nothing
+  // else.
   void Begin();
   void Take();
   void Finish();

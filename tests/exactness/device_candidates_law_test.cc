@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/cuda_model/answer_threads.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/row_scorer.h"
 #include "core/cuda_model/small_model.h"
@@ -29,8 +30,12 @@ class DeviceAnswers {
  public:
   DeviceAnswers(int vocab_size, int most_top)
       : most_top_(most_top), gpu_(GpuUnderTest()) {
-    auto scorer = RowScorer::Make(gpu_, counters_,
-                                  {.max_rows = 1, .vocab_size = vocab_size});
+    auto scorer =
+        RowScorer::Make(gpu_, counters_,
+                        {.max_rows = 1,
+                         .vocab_size = vocab_size,
+                         .threads = std::make_shared<AnswerThreads>(
+                             AnswerThreads::Options{.num_threads = 1})});
     EXPECT_TRUE(scorer.ok()) << scorer.status();
     scorer_ = *std::move(scorer);
   }

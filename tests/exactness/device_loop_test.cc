@@ -245,7 +245,9 @@ TEST_F(DrawLoopTest, SessionsOfABatchGoOnAsFarAsEachMay) {
   for (const CudaLimits& limits :
        {CudaLimits{}, CudaLimits{.rows = 6, .loop_sessions = 4},
         // Attention takes several launches.
-        CudaLimits{.attention_floats = 1}}) {
+        CudaLimits{.attention_floats = 1},
+        // Each session is taken by whoever is free.
+        CudaLimits{.answers = {.num_threads = 3, .logits_of_part = 1}}}) {
     Make(limits);
     const auto rows = Extend(sessions, max_drawn);
     for (size_t i = 0; i < sessions.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/cuda_model/answer_threads.h"
 #include "core/cuda_model/row_scorer.h"
 #include "core/cuda_model/small_model.h"
 #include "core/sampling/ask_rows.h"
@@ -49,8 +50,12 @@ DraftBlock BlockOf(RuleKind rule, const LogprobsOptions& logprobs) {
 class DeviceScoresTest : public ::testing::Test {
  protected:
   DeviceScoresTest() : gpu_(GpuUnderTest()) {
-    auto scorer = RowScorer::Make(gpu_, counters_,
-                                  {.max_rows = 2, .vocab_size = kHeadSize});
+    auto scorer =
+        RowScorer::Make(gpu_, counters_,
+                        {.max_rows = 2,
+                         .vocab_size = kHeadSize,
+                         .threads = std::make_shared<AnswerThreads>(
+                             AnswerThreads::Options{.num_threads = 1})});
     EXPECT_THAT(scorer, IsOk());
     scorer_ = *std::move(scorer);
   }
