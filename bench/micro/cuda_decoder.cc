@@ -233,6 +233,7 @@ std::vector<DecoderPart> CudaDecoder::Parts() {
           PartOf(head, 1),
           {.name = "pass",
            .launch = [this](int) { RunPass(); },
+           .is_pass = true,
            .weight_bytes = PassBytes()}};
 }
 

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/micro/decoder_part.h"
 #include "core/cuda_model/device_memory.h"
 #include "core/cuda_model/step_inputs.h"
 #include "core/kernels/cuda/gpu.h"
@@ -36,15 +36,6 @@ struct DecoderLimits {
   size_t cold_bytes = 0;  // read before the same memory is read again
 };
 
-// What is timed: launches that differ in nothing but the memory they read.
-struct DecoderPart {
-  const char* name = "";
-  int num_launches = 1;  // of a graph
-  std::function<void(int)> launch = {};
-  int num_in_pass = 0;      // 0: it is the pass
-  size_t weight_bytes = 0;  // that a launch reads
-};
-
 // The weights, keys and activations of a decoder on a GPU, and its kernels as
 // CudaTransformer asks for them. All of them are small random numbers: zeros
 // would let the device run faster. Confined to one thread.
@@ -65,6 +56,8 @@ class CudaDecoder {
   absl::Status SetRows(int num_rows);
   // They come in the order of a pass, and a whole pass after them.
   std::vector<DecoderPart> Parts();
+  // [rows, vocab_size], where the head leaves its rows.
+  const float* logits() const { return logits_; }
 
  private:
   // A matrix, and where its product goes.

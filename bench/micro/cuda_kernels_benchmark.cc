@@ -2,11 +2,15 @@
 // What a decoder's pass costs on a GPU, kernel by kernel. Each kernel is one
 // graph of many launches, one after the other, over weights or keys that have
 // left the device's cache by then (--cold-mib); a pass is one graph, as the
-// model's is, less the embedding, and with no rows to fill a bucket up. Each
-// turn measures all of them; printed are the medians over the turns. The first
-// line is a plain copy on the device, read and written bytes counted: a kernel
-// that only reads may be a little faster than that. OUTRIDER_CUDA_LIBRARY, in
-// the environment, names another library of kernels than the installed one.
+// model's is, less the embedding and the kernels that answer questions about
+// rows, and with no rows to fill a bucket up. Those kernels follow it, each
+// alone, over logits that the cache has where they fit: greatest logits found,
+// a token drawn from them, a support scored, of so many tokens; of up to 64
+// rows, as there are sessions that draw. Each turn measures all of them;
+// printed are the medians over the turns. The first line is a plain copy on the
+// device, read and written bytes counted: a kernel that only reads may be a
+// little faster than that. OUTRIDER_CUDA_LIBRARY, in the environment, names
+// another library of kernels than the installed one.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -15,12 +19,15 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/micro/cuda_answers.h"
 #include "bench/micro/cuda_decoder.h"
+#include "bench/micro/decoder_part.h"
 #include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
 #include "core/cuda_model/open_gpu.h"
@@ -41,6 +48,7 @@ constexpr DecoderShape kShapes[] = {
 // What the device is given at once: awaiting it is to be no part of the time.
 constexpr double kLeastSeconds = 0.01;
 constexpr int kCopies = 10;
+constexpr int kMostAnswered = 64;  // rows
 
 struct Flags {
   std::string shape = "llama-3.1-8b";
@@ -156,10 +164,17 @@ absl::StatusOr<double> Probe(Gpu& gpu, CudaDecoder& decoder,
 }
 
 absl::Status Measure(const std::shared_ptr<Gpu>& gpu, CudaDecoder& decoder,
-                     int num_rows, double probe, const Flags& flags) {
+                     CudaAnswers& answers, int num_rows, double probe,
+                     const Flags& flags) {
   OUTRIDER_RETURN_IF_ERROR(decoder.SetRows(num_rows));
+  std::vector<DecoderPart> parts = decoder.Parts();
+  if (num_rows <= kMostAnswered) {
+    OUTRIDER_ASSIGN_OR_RETURN(std::vector<DecoderPart> of_answers,
+                              answers.Parts(decoder.logits(), num_rows));
+    std::move(of_answers.begin(), of_answers.end(), std::back_inserter(parts));
+  }
   std::vector<Timed> all;
-  for (DecoderPart& part : decoder.Parts()) {
+  for (DecoderPart& part : parts) {
     OUTRIDER_ASSIGN_OR_RETURN(Timed timed, Capture(gpu, std::move(part)));
     all.push_back(std::move(timed));
   }
@@ -183,7 +198,7 @@ absl::Status Measure(const std::shared_ptr<Gpu>& gpu, CudaDecoder& decoder,
       figures["gbps"] = 1e-9 * rate;
       figures["share"] = rate / probe;
     }
-    if (part.num_in_pass == 0) figures["parts_us"] = parts_us;
+    if (part.is_pass) figures["parts_us"] = parts_us;
     Print(figures, flags.is_json);
   }
   return absl::OkStatus();
@@ -198,16 +213,21 @@ absl::Status Run(const Flags& flags) {
   const DecoderShape& shape = *std::find_if(
       std::begin(kShapes), std::end(kShapes),
       [&](const DecoderShape& s) { return flags.shape == s.name; });
+  const int most_rows = *std::max_element(flags.rows.begin(), flags.rows.end());
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<CudaDecoder> decoder,
-      CudaDecoder::Make(
-          gpu, shape,
-          {.rows = *std::max_element(flags.rows.begin(), flags.rows.end()),
-           .num_keys = flags.num_keys,
-           .cold_bytes = flags.cold_mib << 20}));
+      CudaDecoder::Make(gpu, shape,
+                        {.rows = most_rows,
+                         .num_keys = flags.num_keys,
+                         .cold_bytes = flags.cold_mib << 20}));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<CudaAnswers> answers,
+      CudaAnswers::Make(gpu, shape.vocab_size,
+                        std::min(most_rows, kMostAnswered)));
   OUTRIDER_ASSIGN_OR_RETURN(const double probe, Probe(*gpu, *decoder, flags));
   for (const int num_rows : flags.rows) {
-    OUTRIDER_RETURN_IF_ERROR(Measure(gpu, *decoder, num_rows, probe, flags));
+    OUTRIDER_RETURN_IF_ERROR(
+        Measure(gpu, *decoder, *answers, num_rows, probe, flags));
   }
   return absl::OkStatus();
 }

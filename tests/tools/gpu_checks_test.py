@@ -282,6 +282,25 @@ class KernelsTableTest(unittest.TestCase):
                          ["| a shape: us (of the bandwidth) | 1 rows | 64 rows |", "|---|---|---|",
                           "| norm | 2.0 | 2.6 |", "| up | 75.0 (1.02) | 104.0 (0.76) |"])
 
+    def test_a_kernel_that_was_not_timed_for_so_many_rows_has_an_empty_cell(self):
+        times = [{"name": "norm", "rows": 64, "us": 2.6}, {"name": "norm", "rows": 512, "us": 3.6},
+                 {"name": "top 1024", "rows": 64, "us": 30.0}]
+        self.assertEqual(list(gpu_check.kernels_table({"of": "a shape", "kernels": times}))[3:],
+                         ["| norm | 2.6 | 3.6 |", "| top 1024 | 30.0 |  |"])
+
+    def test_rows_and_keys_are_the_steps_own(self):
+        asked = []
+
+        class Timing:
+            def needs_gpu(self):
+                pass
+
+            def run(self, *words):
+                asked.append(words)
+                return '{"device": "a GPU", "is_emulated": false}\n'
+        benchmarks.kernel_times("a shape", "1,5", "long", keys=32768)(Timing())
+        self.assertEqual(asked, [("bin/cuda_kernels_benchmark", "--shape", "a shape", "--rows", "1,5", "--keys", 32768, "--json")])
+
 
 class LibrariesTest(unittest.TestCase):
     def test_the_packs_libraries_are_for_its_programs_alone(self):

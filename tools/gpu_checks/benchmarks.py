@@ -63,17 +63,18 @@ def pair(shape, acceptance=0.8):
     return run
 
 
-def kernel_times(shape, rows="1,5,16,64,512", name="kernels"):
+def kernel_times(shape, rows="1,5,16,32,64,512", name="kernels", keys=256):
     """The kernels of a shape's pass, each alone, as a step."""
     def run(machine):
         machine.needs_gpu()
-        lines = machine.run("bin/cuda_kernels_benchmark", "--shape", shape, "--rows", rows, "--json").splitlines()
+        lines = machine.run("bin/cuda_kernels_benchmark", "--shape", shape, "--rows", rows, "--keys", keys,
+                            "--json").splitlines()
         kernels = [json.loads(line) for line in lines]
         if kernels[0]["is_emulated"]:
             raise AssertionError(f"{kernels[0]['device']}: its times say nothing of a GPU")
         return {"of": shape, "kernels": kernels}
     run.__name__ = f"{name}-{shape}"
-    run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows: microseconds, bandwidth"
+    run.__doc__ = f"each kernel of a pass of {shape}, in {rows} rows, {keys} keys: microseconds, bandwidth"
     return run
 
 
