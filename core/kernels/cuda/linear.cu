@@ -9,8 +9,10 @@
 // tensor cores cost nothing, and the products of 1 to 8 tokens take the time
 // of one. Weights are read exactly once, in whole lines (packed_weight.h). What
 // a warp reads waits in a ring of its own in shared memory, each lane's bytes
-// where that lane itself takes them up: no barrier, and several chunks are
-// always on their way, the first before the kernel in front has written inputs.
+// where that lane itself takes them up: no barrier. A whole ring of weights is
+// asked for before the kernel in front has written inputs, and inputs after it.
+// As copies come in the order of their groups, the first wait is for all of
+// these weights; from there on several chunks are on their way.
 namespace outrider::kernels::cuda {
 namespace {
 
