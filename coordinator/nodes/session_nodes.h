@@ -7,6 +7,7 @@
 
 #include "coordinator/nodes/session_drafter.h"
 #include "coordinator/nodes/session_verifier.h"
+#include "coordinator/nodes/verifier_bounds.h"
 #include "core/wire/model_identity.h"
 #include "core/wire/node_description.h"
 
@@ -23,7 +24,7 @@ struct WantedModel {
 struct SessionNodes {
   std::unique_ptr<SessionVerifier> verifier = nullptr;
   NodeDescription verifier_description = {};
-  int longest_text = 0;  // that a verifier like it has room for
+  VerifierBounds bounds = {};                         // by those of its model
   std::unique_ptr<SessionDrafter> drafter = nullptr;  // null: none configured
   NodeDescription drafter_description = {};           // of the first it had
   // What the nodes share the session's cached texts by: its request's salt, or

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/nodes/refusal_reasons.h"
-#include "coordinator/nodes/text_room.h"
+#include "coordinator/nodes/verifier_bounds.h"
 #include "coordinator/pool/grpc_cache_stub.h"
 #include "coordinator/pool/grpc_draft_stub.h"
 #include "coordinator/pool/grpc_verify_stub.h"
@@ -74,20 +74,6 @@ const NodeKnowledge* FirstReady(
       std::find_if(nodes.begin(), nodes.end(),
                    [](const NodeKnowledge* node) { return node->ready(); });
   return found == nodes.end() ? nullptr : *found;
-}
-
-// The longest text that a verifier of this model has room for.
-int LongestText(const std::vector<const NodeKnowledge*>& verifiers,
-                const ModelIdentity& model) {
-  int longest = 0;
-  for (const NodeKnowledge* verifier : verifiers) {
-    if (!verifier->ready()) continue;
-    const NodeDescription& node = *verifier->answer;
-    if (CheckSame(model, node.identity(), Sameness::kLaw).ok()) {
-      longest = std::max(longest, RoomOf(node));
-    }
-  }
-  return longest;
 }
 
 }  // namespace
@@ -250,8 +236,8 @@ absl::StatusOr<SessionNodes> NodePool::Assign(
       .verifier = std::make_unique<SessionVerifier>(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description,
-      .longest_text = LongestText(std::as_const(verifiers_).knowledge(),
-                                  verifier.description.identity()),
+      .bounds = BoundsOf(std::as_const(verifiers_).knowledge(),
+                         verifier.description.identity()),
       .cache_salt = std::move(salt)};
   if (options_.drafters.empty()) return nodes;
   auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);

@@ -51,8 +51,10 @@ std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 struct GenerationLimits {
   const Tokenizer* tokenizer = nullptr;  // null: token prompts only
   int vocab_size = 0;
+  // These are of the largest verifier of the model, each by itself: the longest
+  // text that one has room for is within its context.
   int context_length = 0;
-  int longest_text = 0;  // that a verifier has room for, within the context
+  int longest_text = 0;
   int max_draft_tokens = 0;
   int default_draft_tokens = 0;  // where a fixed number is wanted
   DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;

@@ -314,8 +314,8 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
   return ParseRequest(
       proto, {.tokenizer = parts_.tokenizer,
               .vocab_size = verifier.vocab_size,
-              .context_length = verifier.context_length,
-              .longest_text = nodes.longest_text,
+              .context_length = nodes.bounds.context_length,
+              .longest_text = nodes.bounds.longest_text,
               .max_draft_tokens = max_draft_tokens,
               .default_draft_tokens = options_.default_draft_tokens,
               .default_draft_length_mode = options_.default_draft_length_mode,

@@ -88,6 +88,28 @@ TEST(MemoryTest, APromptGoesToTheVerifierThatHasRoomForIt) {
   EXPECT_EQ(result.tokens, PlainGreedy(prompt, 50, kVocab));
 }
 
+// Equal weights may be served with contexts of two lengths.
+TEST(MemoryTest, AResumeGoesToTheVerifierWhoseContextHasRoomForIt) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target};
+  options.target.context_length = kSmall;
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const auto seat = SitOnTheOther(cluster);
+  const TokenSeq whole = PlainGreedy({5}, 150, kVocab);
+  for (const int num_delivered : {20, 100}) {
+    client::GenerationRequest request = Greedy({5}, 150, /*k=*/4);
+    request.seed = 1;
+    request.delivered = TokenSeq(whole.begin(), whole.begin() + num_delivered);
+    request.model = ModelIdentity{
+        .weights_hash = "0", .dtype = "float32", .numerics = "table"};
+    const Result rest = Generate(cluster, request);
+    EXPECT_THAT(rest.status, IsOk());
+    EXPECT_EQ(rest.tokens,
+              TokenSeq(whole.begin() + num_delivered, whole.end()));
+  }
+}
+
 TEST(MemoryTest, AStreamThatOutgrowsItsVerifierGoesToALargerOne) {
   InProcessCluster::Options options = LittleMemory();
   options.other_targets = {options.target};

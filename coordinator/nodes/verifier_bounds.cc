@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/verifier_bounds.h"
+
+#include <algorithm>
+
+#include "coordinator/nodes/text_room.h"
+
+namespace outrider {
+
+VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,
+                        const ModelIdentity& model) {
+  VerifierBounds bounds;
+  for (const NodeKnowledge* verifier : verifiers) {
+    if (!verifier->ready()) continue;
+    const NodeDescription& node = *verifier->answer;
+    if (!CheckSame(model, node.identity(), Sameness::kLaw).ok()) continue;
+    bounds.context_length =
+        std::max(bounds.context_length, node.context_length);
+    bounds.longest_text = std::max(bounds.longest_text, RoomOf(node));
+  }
+  return bounds;
+}
+
+}  // namespace outrider

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_COORDINATOR_NODES_VERIFIER_BOUNDS_H_
+#define OUTRIDER_COORDINATOR_NODES_VERIFIER_BOUNDS_H_
+
+#include "absl/types/span.h"
+#include "coordinator/nodes/node_knowledge.h"
+#include "core/wire/model_identity.h"
+
+namespace outrider {
+
+// What bounds a session of one model: each is that of the largest verifier that
+// is ready, as the session goes there if it has to. One model may be served
+// with contexts of several lengths, by nodes with other flags.
+struct VerifierBounds {
+  int context_length = 0;
+  int longest_text = 0;  // that it has room for, within its context
+};
+
+VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,
+                        const ModelIdentity& model);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_COORDINATOR_NODES_VERIFIER_BOUNDS_H_

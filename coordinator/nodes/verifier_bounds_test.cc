@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/nodes/verifier_bounds.h"
+
+#include "gtest/gtest.h"
+
+namespace outrider {
+namespace {
+
+NodeKnowledge Ready(const NodeDescription& node) {
+  return {.answer = node, .fitness = absl::OkStatus()};
+}
+
+TEST(VerifierBoundsTest, EachIsThatOfTheLargestOfItsModelThatIsReady) {
+  const NodeKnowledge wide = Ready(
+      {.weights_hash = "A", .context_length = 8192, .kv_cache_tokens = 50});
+  const NodeKnowledge roomy = Ready(
+      {.weights_hash = "A", .context_length = 4096, .kv_cache_tokens = 3000});
+  const NodeKnowledge other =
+      Ready({.weights_hash = "B", .context_length = 100'000});
+  NodeKnowledge leaving = Ready({.weights_hash = "A", .context_length = 9000});
+  leaving.fitness = absl::UnavailableError("drains");
+  const VerifierBounds bounds =
+      BoundsOf({&wide, &roomy, &other, &leaving}, {.weights_hash = "A"});
+  EXPECT_EQ(bounds.context_length, 8192);
+  EXPECT_EQ(bounds.longest_text, 3000);
+}
+
+}  // namespace
+}  // namespace outrider
