@@ -2,11 +2,21 @@
 #ifndef OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
 #define OUTRIDER_COORDINATOR_NODES_SESSION_USE_H_
 
+#include <optional>
+
 #include "core/sampling/rule_kind.h"
 #include "core/wire/node_calls.h"
 #include "core/wire/node_description.h"
 
 namespace outrider {
+
+// What a request asks of its verifier, beside the model; empty: any will do.
+struct VerifierNeeds {
+  std::optional<RuleKind> rule = {};
+  std::optional<ReplyFormat> reply_format = {};
+};
+
+bool Serves(const NodeDescription& node, const VerifierNeeds& needs);
 
 // What a session uses of its verifiers, beside their model.
 struct SessionUse {

@@ -13,10 +13,14 @@ VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,
   for (const NodeKnowledge* verifier : verifiers) {
     if (!verifier->ready()) continue;
     const NodeDescription& node = *verifier->answer;
+    bounds.most_draft_tokens =
+        std::max(bounds.most_draft_tokens, node.max_draft_tokens);
     if (!CheckSame(model, node.identity(), Sameness::kLaw).ok()) continue;
     bounds.context_length =
         std::max(bounds.context_length, node.context_length);
     bounds.longest_text = std::max(bounds.longest_text, RoomOf(node));
+    bounds.max_draft_tokens =
+        std::max(bounds.max_draft_tokens, node.max_draft_tokens);
   }
   return bounds;
 }

@@ -13,7 +13,10 @@ namespace outrider {
 // with contexts of several lengths, by nodes with other flags.
 struct VerifierBounds {
   int context_length = 0;
-  int longest_text = 0;  // that it has room for, within its context
+  int longest_text = 0;      // that it has room for, within its context
+  int max_draft_tokens = 0;  // of a round
+  // The same, of all models: no request has more.
+  int most_draft_tokens = 0;
 };
 
 VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,

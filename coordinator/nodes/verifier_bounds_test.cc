@@ -11,18 +11,25 @@ NodeKnowledge Ready(const NodeDescription& node) {
 }
 
 TEST(VerifierBoundsTest, EachIsThatOfTheLargestOfItsModelThatIsReady) {
-  const NodeKnowledge wide = Ready(
-      {.weights_hash = "A", .context_length = 8192, .kv_cache_tokens = 50});
-  const NodeKnowledge roomy = Ready(
-      {.weights_hash = "A", .context_length = 4096, .kv_cache_tokens = 3000});
-  const NodeKnowledge other =
-      Ready({.weights_hash = "B", .context_length = 100'000});
-  NodeKnowledge leaving = Ready({.weights_hash = "A", .context_length = 9000});
+  const NodeKnowledge wide = Ready({.weights_hash = "A",
+                                    .context_length = 8192,
+                                    .max_draft_tokens = 4,
+                                    .kv_cache_tokens = 50});
+  const NodeKnowledge roomy = Ready({.weights_hash = "A",
+                                     .context_length = 4096,
+                                     .max_draft_tokens = 8,
+                                     .kv_cache_tokens = 3000});
+  const NodeKnowledge other = Ready(
+      {.weights_hash = "B", .context_length = 100'000, .max_draft_tokens = 16});
+  NodeKnowledge leaving = Ready(
+      {.weights_hash = "A", .context_length = 9000, .max_draft_tokens = 32});
   leaving.fitness = absl::UnavailableError("drains");
   const VerifierBounds bounds =
       BoundsOf({&wide, &roomy, &other, &leaving}, {.weights_hash = "A"});
   EXPECT_EQ(bounds.context_length, 8192);
   EXPECT_EQ(bounds.longest_text, 3000);
+  EXPECT_EQ(bounds.max_draft_tokens, 8);
+  EXPECT_EQ(bounds.most_draft_tokens, 16);
 }
 
 }  // namespace

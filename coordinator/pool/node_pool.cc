@@ -206,7 +206,7 @@ void NodePool::Assess() {
 
 absl::StatusOr<SessionNodes> NodePool::Assign(
     const SessionId& session, const std::optional<WantedModel>& wanted,
-    absl::string_view cache_salt) {
+    absl::string_view cache_salt, const VerifierNeeds& needs) {
   MutexLock lock(mu_);
   absl::Status same;  // of the last that was looked at
   const auto fits = [&](const VerifierNode&, const NodeDescription& answer) {
@@ -214,7 +214,16 @@ absl::StatusOr<SessionNodes> NodePool::Assign(
     same = CheckSame(wanted->model, answer.identity(), wanted->sameness);
     return same.ok();
   };
-  auto verifier = verifiers_.Choose(session, fits, cache_salt);
+  auto verifier = verifiers_.Choose(
+      session,
+      [&](const VerifierNode& node, const NodeDescription& answer) {
+        return Serves(answer, needs) && fits(node, answer);
+      },
+      cache_salt);
+  // Who reads the request says what this one lacks.
+  if (verifier.seat == nullptr) {
+    verifier = verifiers_.Choose(session, fits, cache_salt);
+  }
   if (verifier.seat == nullptr && !same.ok()) {
     return WithErrorReason(
         absl::FailedPreconditionError(absl::StrCat(

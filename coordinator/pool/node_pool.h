@@ -54,11 +54,12 @@ class NodePool final : public SessionPool {
   // Begins to resolve names and to ask nodes.
   void Start();
 
-  // ChooseNode chooses; who has no salt gets one. UNAVAILABLE: none is ready.
-  // FAILED_PRECONDITION: none of them is the model that `wanted` names.
+  // ChooseNode chooses, of those that serve what is needed if there are any;
+  // who has no salt gets one. UNAVAILABLE: none is ready. FAILED_PRECONDITION:
+  // none of them is the model that `wanted` names.
   absl::StatusOr<SessionNodes> Assign(
       const SessionId& session, const std::optional<WantedModel>& wanted = {},
-      absl::string_view cache_salt = {});
+      absl::string_view cache_salt = {}, const VerifierNeeds& needs = {});
   NodeGroup<VerifierNode>::Choice ChooseVerifier(
       const SessionId& session,
       const NodeGroup<VerifierNode>::Fits& fits) override;

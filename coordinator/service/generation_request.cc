@@ -4,20 +4,18 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/nodes/refusal_reasons.h"
 #include "coordinator/nodes/session_errors.h"
 #include "coordinator/nodes/text_promise.h"
 #include "coordinator/service/prompt.h"
+#include "coordinator/service/served_options.h"
 #include "core/base/error_reason.h"
 #include "core/base/session_id.h"
 #include "core/base/status_macros.h"
 #include "core/session/check_tokens.h"
 #include "core/wire/field_convert.h"
 #include "core/wire/generation_convert.h"
-#include "core/wire/reply_codec.h"
 
 namespace outrider {
 namespace {
@@ -146,12 +144,6 @@ absl::StatusOr<int> ParseMaxLength(const v1::GenerateRequest& proto,
   return static_cast<int>(std::min<uint64_t>(wanted, longest));
 }
 
-absl::Status NotServed(absl::string_view field, absl::string_view message) {
-  return WithErrorMetadata(
-      WithErrorReason(absl::FailedPreconditionError(message), kNotServedReason),
-      kFieldMetadata, field);
-}
-
 // Whether K decides, besides the seed, which of the texts with the target's law
 // comes out.
 bool TextDependsOnDrafts(const GenerationRequest& request) {
@@ -203,16 +195,16 @@ absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
         limits.max_draft_tokens);
     return absl::OkStatus();
   }
-  uint32_t k = proto.num_speculative_tokens();
+  const uint32_t k = proto.num_speculative_tokens();
   // A resume asks for what its stream had, maybe of other nodes.
-  const auto most = static_cast<uint32_t>(limits.max_draft_tokens);
-  if (proto.has_model()) k = std::min(k, most);
-  if (k > most) {
+  if (!proto.has_model() &&
+      k > static_cast<uint32_t>(limits.most_draft_tokens)) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_speculative_tokens must be between 0 and ",
-                     limits.max_draft_tokens, ", not ", k));
+                     limits.most_draft_tokens, ", not ", k));
   }
-  request.num_speculative_tokens = static_cast<int>(k);
+  request.num_speculative_tokens = static_cast<int>(
+      std::min(k, static_cast<uint32_t>(limits.max_draft_tokens)));
   return absl::OkStatus();
 }
 
@@ -249,54 +241,19 @@ absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
         "only acceptance_rule REJECTION knows a lossy_lenience: leave one of "
         "the two out");
   }
-  if (!absl::c_linear_search(limits.rules, rule)) {
-    return NotServed("acceptance_rule",
-                     "the verifier does not serve this acceptance_rule; "
-                     "outrider describe lists those that it does");
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckServed(rule, limits));
   return rule;
 }
 
 absl::StatusOr<ReplyFormat> ParseReplyFormat(const v1::GenerateRequest& proto,
-                                             const GenerationRequest& request,
+                                             RuleKind rule,
                                              const GenerationLimits& limits) {
-  const auto serves = [&limits](ReplyFormat format) {
-    return absl::c_linear_search(limits.reply_formats, format);
-  };
-  // Not an optional: gcc 12 takes those for uninitialised.
-  bool is_chosen = limits.default_reply_format.has_value();
-  ReplyFormat format = limits.default_reply_format.value_or(ReplyFormat::kFull);
-  // The coordinator's default may be for the other rules.
-  if (!CodecOf(format).CheckRule(request.rule).ok()) is_chosen = false;
-  if (proto.has_reply_format()) {
-    OUTRIDER_ASSIGN_OR_RETURN(format, FromProto(proto.reply_format()));
-    is_chosen = true;
-    OUTRIDER_RETURN_IF_ERROR(CodecOf(format).CheckRule(request.rule));
+  if (!proto.has_reply_format()) {
+    return ChooseReplyFormat(/*named=*/std::nullopt, rule, limits);
   }
-  if (!is_chosen) {
-    // All give the same tokens; these with the fewest bytes. Even where TOKENS
-    // needs the draft rows, a weight takes less than the p that SPARSE brings.
-    for (const ReplyFormat thin :
-         {ReplyFormat::kTokens, ReplyFormat::kSparse}) {
-      if (serves(thin) && CodecOf(thin).CheckRule(request.rule).ok()) {
-        return thin;
-      }
-    }
-    return ReplyFormat::kFull;
-  }
-  if (!serves(format)) {
-    if (proto.has_reply_format()) {
-      return NotServed("reply_format",
-                       "the verifier does not serve this reply_format; leave "
-                       "it out for one that it does");
-    }
-    return WithErrorReason(
-        absl::FailedPreconditionError(
-            "the verifier does not serve this coordinator's --reply-format; "
-            "outrider describe lists those that it does: name one"),
-        kCoordinatorFlagsReason);
-  }
-  return format;
+  OUTRIDER_ASSIGN_OR_RETURN(const ReplyFormat named,
+                            FromProto(proto.reply_format()));
+  return ChooseReplyFormat(named, rule, limits);
 }
 
 absl::StatusOr<std::vector<TokenId>> ParseDelivered(
@@ -331,6 +288,20 @@ std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
                             : RuleKind::kRejection;
   return WantedModel{.model = FromProto(proto.model()),
                      .sameness = PromiseOf(sampling, rule)};
+}
+
+VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
+                      const std::optional<ReplyFormat>& default_format) {
+  VerifierNeeds needs;
+  const absl::StatusOr<RuleKind> rule = FromProto(proto.acceptance_rule());
+  if (!rule.ok()) return needs;
+  needs.rule = *rule;
+  if (!proto.has_reply_format()) {
+    needs.reply_format = DefaultFormat(default_format, *rule);
+  } else if (const auto named = FromProto(proto.reply_format()); named.ok()) {
+    needs.reply_format = *named;
+  }
+  return needs;
 }
 
 absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
@@ -371,7 +342,7 @@ absl::StatusOr<GenerationRequest> ParseRequest(const v1::GenerateRequest& proto,
       AtField("schedule", ParseSchedule(proto, limits, request)));
   OUTRIDER_ASSIGN_OR_RETURN(
       request.reply_format,
-      AtField("reply_format", ParseReplyFormat(proto, request, limits)));
+      AtField("reply_format", ParseReplyFormat(proto, request.rule, limits)));
   if (!proto.ignore_eos()) request.eos_ids = limits.eos_ids;
   OUTRIDER_RETURN_IF_ERROR(
       AtField("cache_salt", CheckCacheSalt(proto.cache_salt())));

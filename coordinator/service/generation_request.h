@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/control/draft_length_control.h"
+#include "coordinator/nodes/session_use.h"
 #include "coordinator/pool/node_pool.h"
 #include "core/base/token.h"
 #include "core/sampling/sampling_params.h"
@@ -47,6 +48,11 @@ bool IsResume(const v1::GenerateRequest& proto);
 // Which model a resume asks for; nothing where the request names none.
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 
+// What its verifier has to serve: any other one refuses it. Nothing of what is
+// wrong everywhere. `default_format` is the coordinator's own, if it has one.
+VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
+                      const std::optional<ReplyFormat>& default_format);
+
 // What bounds a request here.
 struct GenerationLimits {
   const Tokenizer* tokenizer = nullptr;  // null: token prompts only
@@ -55,7 +61,8 @@ struct GenerationLimits {
   // text that one has room for is within its context.
   int context_length = 0;
   int longest_text = 0;
-  int max_draft_tokens = 0;
+  int max_draft_tokens = 0;      // of the session's nodes
+  int most_draft_tokens = 0;     // of any nodes: more is refused
   int default_draft_tokens = 0;  // where a fixed number is wanted
   DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;
   Schedule default_schedule = Schedule::kSequential;

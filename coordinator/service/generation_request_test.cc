@@ -70,6 +70,7 @@ class GenerationRequestTest : public ::testing::Test {
       .context_length = 100,
       .longest_text = 100,
       .max_draft_tokens = 16,
+      .most_draft_tokens = 16,
       .default_draft_tokens = 4,
       .eos_ids = {0},
       .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
@@ -99,6 +100,15 @@ TEST_F(GenerationRequestTest, TheDefaultKIsNoMoreThanTheNodesTake) {
   EXPECT_THAT(
       ParseRequest(proto_, limits_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not 17")));
+}
+
+TEST_F(GenerationRequestTest, KIsWhatItsNodesTakeWhereOthersTakeMore) {
+  limits_.max_draft_tokens = 4;
+  proto_.set_num_speculative_tokens(16);
+  EXPECT_EQ(Parsed().num_speculative_tokens, 4);
+  proto_.set_num_speculative_tokens(17);
+  EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("between 0 and 16, not 17")));
 }
 
 TEST_F(GenerationRequestTest, AResumeDraftsNoMoreThanTheNodesHereTake) {

@@ -185,8 +185,9 @@ Task<absl::StatusOr<SessionNodes>> GenerationServiceImpl::Assign(
     const SessionId& session, const v1::GenerateRequest& proto,
     const Call& call, Cancellation& cancellation) {
   const auto wanted = WantedModelOf(proto);  // by a resume alone
+  const VerifierNeeds needs = NeedsOf(proto, options_.default_reply_format);
   const auto assign = [&] {
-    return parts_.pool.Assign(session, wanted, proto.cache_salt());
+    return parts_.pool.Assign(session, wanted, proto.cache_salt(), needs);
   };
   absl::StatusOr<SessionNodes> nodes = assign();
   if (!wanted.has_value() || nodes.ok()) co_return nodes;
@@ -306,7 +307,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
     const v1::GenerateRequest& proto, const SessionNodes& nodes) const {
   const NodeDescription& verifier = nodes.verifier_description;
-  int max_draft_tokens = verifier.max_draft_tokens;
+  int max_draft_tokens = nodes.bounds.max_draft_tokens;
   if (nodes.has_drafter()) {
     max_draft_tokens =
         std::min(max_draft_tokens, nodes.drafter_description.max_draft_tokens);
@@ -317,6 +318,7 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
               .context_length = nodes.bounds.context_length,
               .longest_text = nodes.bounds.longest_text,
               .max_draft_tokens = max_draft_tokens,
+              .most_draft_tokens = nodes.bounds.most_draft_tokens,
               .default_draft_tokens = options_.default_draft_tokens,
               .default_draft_length_mode = options_.default_draft_length_mode,
               .default_schedule = options_.default_schedule,

@@ -204,6 +204,43 @@ TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
 }
 
 // An older verifier lists no rules, which says the same.
+TEST(RequestOptionsTest, ARequestGoesToAVerifierThatServesWhatItAsksFor) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target};
+  options.rules = {RuleKind::kRejection};
+  options.other_reply_formats = {ReplyFormat::kFull};
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  {
+    const auto seat = SitAt(cluster, cluster.other_verifier(0));
+    for (const auto rule : {RuleKind::kCoupled, RuleKind::kBlock}) {
+      client::GenerationRequest request = Greedy({1}, 10, /*k=*/2);
+      request.acceptance_rule = rule;
+      EXPECT_THAT(Generate(cluster, request).status, IsOk());
+    }
+  }
+  const auto seat = SitAt(cluster, cluster.verifier());
+  client::GenerationRequest request = Greedy({1}, 10, /*k=*/2);
+  request.reply_format = ReplyFormat::kTokens;
+  EXPECT_THAT(Generate(cluster, request).status, IsOk());
+}
+
+// A round has as many as its verifier takes.
+TEST(RequestOptionsTest, KIsRefusedOnlyWhereNoVerifierTakesSoMany) {
+  InProcessCluster::Options options = SmallCluster();
+  options.other_targets = {options.target};
+  options.other_max_draft_tokens = 2;
+  InProcessCluster cluster(options);
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  const auto seat = SitAt(cluster, cluster.verifier());
+  const Result result = Generate(cluster, Greedy({1}, 30, /*k=*/8));
+  EXPECT_THAT(result.status, IsOk());
+  EXPECT_EQ(result.tokens, PlainGreedy({1}, 30, kVocab));
+  EXPECT_THAT(Generate(cluster, Greedy({1}, 30, /*k=*/9)).status,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("between 0 and 8, not 9")));
+}
+
 TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
   for (const std::vector<RuleKind>& rules :
        {std::vector<RuleKind>{RuleKind::kRejection}, std::vector<RuleKind>()}) {

@@ -33,6 +33,14 @@ std::unique_ptr<LocalNode> MakeVerifier(const TableLm::Options& model,
       options);
 }
 
+std::vector<ReplyFormat> AllReplyFormats() {
+  return {std::begin(kReplyFormats), std::end(kReplyFormats)};
+}
+
+std::vector<RuleKind> AllRules() {
+  return {RuleKind::kRejection, RuleKind::kBlock, RuleKind::kCoupled};
+}
+
 InProcessCluster::InProcessCluster(Options options)
     : options_(std::move(options)), tokenizer_(options_.tokenizer) {
   SetUpGrpc();
@@ -55,6 +63,8 @@ InProcessCluster::InProcessCluster(Options options)
     NodeDescription description = Describe(target, "same", "0");
     description.numerics = options_.other_numerics;
     description.max_draft_tokens = options_.other_max_draft_tokens;
+    description.reply_formats = options_.other_reply_formats;
+    description.rules = options_.other_rules;
     others_.push_back(MakeVerifier(target, description, node));
     nodes.verifiers.push_back(others_.back()->address());
   }
@@ -128,7 +138,7 @@ NodeDescription InProcessCluster::Describe(
       .context_length = model.context_length,
       .dtype = "float32",
       .max_draft_tokens = options_.max_draft_tokens,
-      .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
+      .reply_formats = AllReplyFormats(),
       .rules = options_.rules,
       .numerics = "table"};
 }

@@ -31,6 +31,9 @@ std::unique_ptr<LocalNode> MakeVerifier(const TableLm::Options& model,
                                         const NodeDescription& description,
                                         LocalNode::Options options = {});
 
+std::vector<ReplyFormat> AllReplyFormats();
+std::vector<RuleKind> AllRules();
+
 // Coordinator, drafter and verifier as in production, over real gRPC on
 // loopback, in one process. Nodes can be stopped and started again on their
 // old ports.
@@ -53,8 +56,9 @@ class InProcessCluster {
     int max_waiting = 64;
     int max_draft_tokens = 8;
     int other_max_draft_tokens = 8;  // of a verifier more
-    std::vector<RuleKind> rules = {RuleKind::kRejection, RuleKind::kBlock,
-                                   RuleKind::kCoupled};
+    std::vector<ReplyFormat> other_reply_formats = AllReplyFormats();
+    std::vector<RuleKind> other_rules = AllRules();
+    std::vector<RuleKind> rules = AllRules();
     bool start_verifier = true;
     int max_reply_bytes = 64 << 20;  // until a node's model is known
   };
