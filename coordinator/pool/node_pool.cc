@@ -292,10 +292,12 @@ void NodePool::Correct(const VerifierNode& node, const NodeDescription& said) {
   Assess();
 }
 
-absl::Status NodePool::RefusedDrafter() const {
+absl::Status NodePool::CheckDrafters() const {
   MutexLock lock(mu_);
+  absl::Status status;
   for (const NodeKnowledge* drafter : drafters_.knowledge()) {
     if (drafter->state() == NodeState::kRefused) return drafter->fitness;
+    if (drafter->answer.status() == NotAskedYet()) status = NotAskedYet();
   }
   for (const NodeKnowledge* verifier : verifiers_.knowledge()) {
     if (verifier->state() == NodeState::kRefused &&
@@ -303,7 +305,7 @@ absl::Status NodePool::RefusedDrafter() const {
       return verifier->fitness;
     }
   }
-  return absl::OkStatus();
+  return status;
 }
 
 NodePool::Overview NodePool::Describe() const {

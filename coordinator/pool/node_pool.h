@@ -54,9 +54,8 @@ class NodePool final : public SessionPool {
   // Begins to resolve names and to ask nodes.
   void Start();
 
-  // ChooseNode chooses, of those that serve what is needed if there are any;
-  // who has no salt gets one. UNAVAILABLE: none is ready. FAILED_PRECONDITION:
-  // none of them is the model that `wanted` names.
+  // ChooseNode chooses, rather one that serves the needs. Who has no salt gets
+  // one. UNAVAILABLE: none is ready. FAILED_PRECONDITION: none is `wanted`.
   absl::StatusOr<SessionNodes> Assign(
       const SessionId& session, const std::optional<WantedModel>& wanted = {},
       absl::string_view cache_salt = {}, const VerifierNeeds& needs = {});
@@ -75,7 +74,8 @@ class NodePool final : public SessionPool {
   SessionMoves& moves() override { return moves_; }
   VerifierLosses& losses() override { return losses_; }
   int NumVerifiersReady() const override { return num_verifiers_ready_; }
-  absl::Status RefusedDrafter() const;  // or what is no verifier in its place
+  // FAILED_PRECONDITION: one does not fit. UNAVAILABLE: one was not asked yet.
+  absl::Status CheckDrafters() const;
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;
   int CountDrafters(NodeState state) const;

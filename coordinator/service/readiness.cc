@@ -12,15 +12,23 @@ absl::StatusOr<int> ServeUntilTermination(const NodePool& pool,
                                           bool require_drafter,
                                           const std::function<void()>& tick) {
   bool was_serving = false;
+  // Later on streams would be cut off, of every coordinator that the drafter's
+  // name is known to. The pool has logged what it does not use.
+  bool checks_drafters = require_drafter;
   int signal = 0;
   while (signal == 0) {
-    const absl::Status refused = pool.RefusedDrafter();
-    if (require_drafter && !refused.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("--require-drafter: ", refused.message()));
+    // This comes first: a verifier that is ready is what drafters were held to.
+    bool serving = pool.HasVerifier();
+    if (checks_drafters) {
+      const absl::Status fit = pool.CheckDrafters();
+      if (absl::IsFailedPrecondition(fit)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("--require-drafter: ", fit.message()));
+      }
+      serving = serving && fit.ok();
+      checks_drafters = !serving;
     }
     if (tick) tick();
-    const bool serving = pool.HasVerifier();
     if (serving != was_serving) server.SetServing(serving);
     was_serving = serving;
     signal = RpcServer::WaitForTermination(std::chrono::milliseconds(200));

@@ -159,6 +159,33 @@ TEST_F(HealthTest, ARefusedDrafterEndsACoordinatorThatRequiresOne) {
                HasSubstr("--require-drafter: the drafter's tokenizer")));
 }
 
+// One wrong drafter behind a name would end every coordinator that has it.
+TEST_F(HealthTest, ARefusedDrafterEndsNoCoordinatorThatHasServed) {
+  InProcessCluster::Options options = WithoutVerifier();
+  options.start_verifier = true;
+  InProcessCluster cluster(options);
+  const std::string& address = cluster.server().address();
+  std::promise<absl::StatusOr<int>> promise;
+  auto ended = promise.get_future();
+  std::jthread readiness([&] {
+    promise.set_value(ServeUntilTermination(cluster.pool(), cluster.server(),
+                                            /*require_drafter=*/true));
+  });
+  EXPECT_TRUE(Becomes(address, "", kServing));
+  cluster.StopDrafter();
+  cluster.StartDrafter(/*tokenizer_hash=*/"another");
+  while (cluster.pool().CheckDrafters().ok()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(ended.wait_for(std::chrono::seconds(1)),
+            std::future_status::timeout);
+  EXPECT_EQ(CheckHealth(address, ""), kServing);
+  if (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    pthread_kill(readiness.native_handle(), SIGTERM);
+  }
+  EXPECT_THAT(ended.get(), IsOk());
+}
+
 TEST_F(HealthTest, NodesServeFromTheirStart) {
   InProcessCluster::Options options = WithoutVerifier();
   options.start_verifier = true;

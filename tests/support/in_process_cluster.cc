@@ -49,7 +49,7 @@ InProcessCluster::InProcessCluster(Options options)
     OUTRIDER_CHECK(tokenizer.ok()) << tokenizer.status();
     tokenizer_ = *std::move(tokenizer);
   }
-  StartDrafter();
+  StartDrafter(options_.drafter_tokenizer_hash);
   StartVerifier();
   if (!options_.start_verifier) StopVerifier();
 
@@ -98,11 +98,10 @@ InProcessCluster::~InProcessCluster() {
   server_->Shutdown(std::chrono::seconds(0));
 }
 
-void InProcessCluster::StartDrafter() {
-  drafter_ = MakeDrafter(
-      options_.draft,
-      Describe(options_.draft, options_.drafter_tokenizer_hash, "0"),
-      NodeOptions(drafter_listen_));
+void InProcessCluster::StartDrafter(const std::string& tokenizer_hash) {
+  drafter_ =
+      MakeDrafter(options_.draft, Describe(options_.draft, tokenizer_hash, "0"),
+                  NodeOptions(drafter_listen_));
   drafter_listen_ = drafter_->address();
 }
 

@@ -76,7 +76,7 @@ class InProcessCluster {
   void StopVerifier() { verifier_.reset(); }
   void StopOtherDrafter(int i) { other_drafters_.at(i).reset(); }
   void StopOtherVerifier(int i) { others_.at(i).reset(); }
-  void StartDrafter();
+  void StartDrafter(const std::string& tokenizer_hash = "same");
   // It takes as many drafts as the options say, or fewer.
   void StartVerifier(const std::string& weights_hash = "0",
                      int max_draft_tokens = std::numeric_limits<int>::max());
