@@ -182,8 +182,10 @@ absl::Status ParseDraftLength(const v1::GenerateRequest& proto,
   }
   if (!proto.has_num_speculative_tokens()) {
     request.draft_length_mode = limits.default_draft_length_mode;
-    // Who names a seed wants the same text again.
-    if (proto.has_seed() && TextDependsOnDrafts(request)) {
+    // Who names a seed wants the same text again. A resume names it, too, and
+    // does not get it where drafts decide the text (SeedOf).
+    if (proto.has_seed() && !proto.has_model() &&
+        TextDependsOnDrafts(request)) {
       request.draft_length_mode = DraftLengthMode::kFixed;
     }
     if (proto.auto_num_speculative_tokens()) {
@@ -215,9 +217,7 @@ absl::StatusOr<Schedule> ParseSchedule(const v1::GenerateRequest& proto,
   OUTRIDER_ASSIGN_OR_RETURN(const std::optional<Schedule> wanted,
                             FromProto(proto.schedule()));
   if (wanted.has_value()) return *wanted;
-  // Who names a seed wants the same text again. A resume names it, too, as one
-  // may who asks for K by round, but neither gets it where drafts decide the
-  // text (SeedOf).
+  // This is as of K. Who asks for K by round does not get the text either.
   const bool is_repeatable =
       proto.has_seed() && !proto.has_model() &&
       request.draft_length_mode != DraftLengthMode::kAuto &&

@@ -193,9 +193,13 @@ TEST_F(GenerationRequestTest,
 
 TEST_F(GenerationRequestTest, AResumeIsDraftedAsOthersAreThoughItNamesASeed) {
   limits_.default_schedule = Schedule::kPredraft;
+  limits_.default_draft_length_mode = DraftLengthMode::kAuto;
   proto_.set_seed(7);
+  proto_.set_temperature(1);
   proto_.mutable_model()->set_weights_hash("of its stream");
   EXPECT_EQ(Parsed().schedule, Schedule::kPredraft);
+  EXPECT_EQ(Parsed().draft_length_mode, DraftLengthMode::kAuto);
+  EXPECT_EQ(Parsed().num_speculative_tokens, 16);
 }
 
 TEST_F(GenerationRequestTest, AnUnknownScheduleIsRefused) {
