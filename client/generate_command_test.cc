@@ -10,6 +10,8 @@
 
 #include "client/describe_command.h"
 #include "client/scripted_generation_service.h"
+#include "core/base/error_reason.h"
+#include "core/rpc/status_convert.h"
 
 namespace outrider::client {
 namespace {
@@ -224,6 +226,18 @@ TEST(GenerateCommandTest, WhatCannotBeResumedIsNotOfferedForIt) {
   EXPECT_THAT(text.err.str(), Not(HasSubstr("--resume-tokens")));
   EXPECT_EQ(Execute(service, WithJson(), json.Io()), kExitFailed);
   EXPECT_FALSE(nlohmann::json::parse(json.out.str()).contains("resume"));
+}
+
+TEST(GenerateCommandTest, WhatVerifiersDiedOfIsNotOfferedForAResume) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status =
+      ToGrpcStatus(WithErrorReason(absl::InternalError("died"), kPoisonReason));
+  const ScriptedGenerationService service(script);
+  Screen text;
+  EXPECT_EQ(Execute(service, GenerateFlags(), text.Io()), kExitFailed);
+  EXPECT_THAT(text.err.str(), HasSubstr("outrider: INTERNAL: died\n"));
+  EXPECT_THAT(text.err.str(), Not(HasSubstr("--resume-tokens")));
 }
 
 TEST(GenerateCommandTest, ARefusedResumeIsNotAnsweredWithItself) {

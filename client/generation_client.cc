@@ -168,7 +168,7 @@ struct GenerationStream::Call {
     v1::GenerateResponse ignored;
     while (reader->Read(&ignored)) {
     }
-    return Explain(FromGrpcStatus(reader->Finish()), coordinator, tls);
+    return Explain(FromCoordinatorStatus(reader->Finish()), coordinator, tls);
   }
 
   std::string coordinator;

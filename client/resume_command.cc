@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "core/base/error_reason.h"
 
 namespace outrider::client {
 namespace {
@@ -65,7 +66,8 @@ ResumeFlags ToResumeFlags(const GenerationRequest& request) {
 }
 
 bool CanResume(const GenerationRequest& request, const absl::Status& failure) {
-  return !absl::IsInvalidArgument(failure) && request.seed.has_value() &&
+  return !absl::IsInvalidArgument(failure) &&
+         ErrorReasonOf(failure) != kPoisonReason && request.seed.has_value() &&
          request.model.has_value() && request.delivered.has_value() &&
          !request.delivered->empty();
 }

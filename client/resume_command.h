@@ -22,8 +22,9 @@ struct ResumeFlags {
 ResumeFlags ToResumeFlags(const GenerationRequest& request);
 
 // Whether the request continues anything, and not in vain: what is wrong with
-// it is wrong everywhere. A model that is not served now (ABORTED,
-// FAILED_PRECONDITION) may be again, as after a roll-out that is taken back.
+// it is wrong everywhere, and what verifiers die of they die of again. A model
+// that is not served now (ABORTED, FAILED_PRECONDITION) may be again, as after
+// a roll-out that is taken back.
 bool CanResume(const GenerationRequest& request, const absl::Status& failure);
 
 // Whether the tokens are more than an argument can have: only bash reads the

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/error_reason.h"
 
 namespace outrider::client {
 namespace {
@@ -92,6 +93,10 @@ TEST(ResumeCommandTest, OnlyWhatMaySucceedIsResumed) {
   EXPECT_TRUE(CanResume(rest, absl::UnavailableError("")));
   EXPECT_TRUE(CanResume(rest, absl::DeadlineExceededError("")));
   EXPECT_FALSE(CanResume(rest, absl::InvalidArgumentError("")));
+  // The model failed on it once; and nodes die of it.
+  EXPECT_TRUE(CanResume(rest, absl::InternalError("")));
+  EXPECT_FALSE(
+      CanResume(rest, WithErrorReason(absl::InternalError(""), kPoisonReason)));
   EXPECT_EQ(ToResumeFlags(rest).tokens, "1 2");
   EXPECT_THAT(ToResumeFlags(rest).model, StartsWith("ab:"));
 }

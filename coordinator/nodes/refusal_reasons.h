@@ -5,8 +5,8 @@
 namespace outrider {
 
 // The reasons (core/base/error_reason.h) by which a client of a coordinator
-// tells failures of one code apart, besides INVALID_VALUE. Words are for
-// people: they may change, and these may not. docs/README.md lists them.
+// tells failures of one code apart, besides INVALID_VALUE and POISON. Words are
+// for people: they may change, and these may not. docs/README.md lists them.
 
 // INVALID_ARGUMENT: the prompt has no room in the model's context. Metadata:
 // `context_length`, and `num_tokens` or, where not all were counted,
@@ -27,9 +27,6 @@ inline constexpr char kCoordinatorFlagsReason[] = "COORDINATOR_FLAGS";
 // FAILED_PRECONDITION: a message to or from a node is larger than its receiver
 // accepts.
 inline constexpr char kMessageTooLargeReason[] = "MESSAGE_TOO_LARGE";
-// INTERNAL: verifiers died while they had the request. One that sends what has
-// failed again, as HTTP clients do, would take two verifiers more.
-inline constexpr char kPoisonReason[] = "POISON";
 
 }  // namespace outrider
 

@@ -18,8 +18,8 @@ namespace outrider {
 
 // Why a call failed, for programs that have to tell failures of one code apart:
 // capitals, as a payload of the status. It is told to whoever calls us, as a
-// google.rpc.ErrorInfo (core/rpc/status_convert), and believed of nobody whom
-// we call, but for one (core/base/node_drains.h).
+// google.rpc.ErrorInfo (core/rpc/status_convert). A client believes what its
+// coordinator says; of a node one is believed (core/base/node_drains.h).
 inline constexpr char kErrorReasonUrl[] = "outrider/error-reason";
 // What belongs to the reason has a payload each, with its name after this.
 inline constexpr char kErrorMetadataUrl[] = "outrider/error-metadata/";
@@ -60,6 +60,10 @@ inline std::map<std::string, std::string> ErrorMetadataOf(
 // the metadata.
 inline constexpr char kInvalidValueReason[] = "INVALID_VALUE";
 inline constexpr char kFieldMetadata[] = "field";
+
+// INTERNAL: verifiers died while they had the request. One that sends what has
+// failed again, as HTTP clients do, would take two verifiers more.
+inline constexpr char kPoisonReason[] = "POISON";
 
 // What fails for a reason of its own keeps that.
 inline absl::Status AtField(absl::string_view field, absl::Status status) {

@@ -48,15 +48,14 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
 // Whose reasons those of our statuses are.
 constexpr char kErrorDomain[] = "outrider";
 
-bool SaysThatNodeDrains(const google::rpc::Status& status) {
+std::optional<std::string> ReasonIn(const google::rpc::Status& status) {
   google::rpc::ErrorInfo info;
   for (const google::protobuf::Any& detail : status.details()) {
-    if (detail.UnpackTo(&info) && info.domain() == kErrorDomain &&
-        info.reason() == kNodeDrainsReason) {
-      return true;
+    if (detail.UnpackTo(&info) && info.domain() == kErrorDomain) {
+      return info.reason();
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 // A payload, which no peer's status has.
@@ -107,13 +106,24 @@ absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
                       grpc_status.error_message());
   google::rpc::Status details;
   if (!details.ParseFromString(grpc_status.error_details())) return status;
-  if (SaysThatNodeDrains(details)) {
+  if (ReasonIn(details) == kNodeDrainsReason) {
     status = WithErrorReason(std::move(status), kNodeDrainsReason);
   }
   if (const auto delay = RetryDelayIn(details)) {
     return WithRetryDelay(std::move(status), *delay);
   }
   return status;
+}
+
+absl::Status FromCoordinatorStatus(const grpc::Status& grpc_status) {
+  const absl::Status status = FromGrpcStatus(grpc_status);
+  google::rpc::Status details;
+  if (status.ok() || IsMessageTooLarge(status) ||
+      !details.ParseFromString(grpc_status.error_details())) {
+    return status;
+  }
+  const auto reason = ReasonIn(details);
+  return reason.has_value() ? WithErrorReason(status, *reason) : status;
 }
 
 bool IsMessageTooLarge(const absl::Status& status) {

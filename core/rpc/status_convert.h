@@ -14,11 +14,13 @@ namespace outrider {
 // and details that are not understood are left out. The reason of
 // core/base/error_reason.h goes out as google.rpc.ErrorInfo of the domain
 // "outrider", with its metadata; only that of core/base/node_drains.h is taken
-// in. A message that its
-// receiver does not accept is FAILED_PRECONDITION, where gRPC says
-// RESOURCE_EXHAUSTED: no waiting makes it smaller.
+// in. A message that its receiver does not accept is FAILED_PRECONDITION, where
+// gRPC says RESOURCE_EXHAUSTED: no waiting makes it smaller.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
+// The same for a client, which believes any reason of its coordinator; without
+// the metadata.
+absl::Status FromCoordinatorStatus(const grpc::Status& status);
 // Whether it is that FAILED_PRECONDITION, and not one that a peer sent.
 bool IsMessageTooLarge(const absl::Status& status);
 

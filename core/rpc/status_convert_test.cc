@@ -57,7 +57,7 @@ TEST(StatusConvertTest, TheDetailsAreThoseThatAnyClientReads) {
   EXPECT_EQ(retry.retry_delay().nanos(), 250'000'000);
 }
 
-TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNobody) {
+TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNoNode) {
   const grpc::Status sent = ToGrpcStatus(
       WithRetryDelay(WithErrorReason(absl::InternalError("failed"), "POISON"),
                      milliseconds(1250)));
@@ -75,6 +75,17 @@ TEST(StatusConvertTest, AReasonIsToldToWhoCallsAndBelievedOfNobody) {
   const absl::Status received = FromGrpcStatus(sent);
   EXPECT_THAT(ErrorReasonOf(received), Eq(std::nullopt));
   EXPECT_THAT(RetryDelayOf(received), Optional(Eq(milliseconds(1250))));
+}
+
+TEST(StatusConvertTest, AReasonIsBelievedOfACoordinator) {
+  const absl::Status sent = WithRetryDelay(
+      WithErrorReason(absl::InternalError("failed"), kPoisonReason),
+      milliseconds(1250));
+  const absl::Status received = FromCoordinatorStatus(ToGrpcStatus(sent));
+  EXPECT_EQ(received, sent);
+  EXPECT_THAT(ErrorReasonOf(received), Optional(Eq(kPoisonReason)));
+  EXPECT_EQ(FromCoordinatorStatus(grpc::Status::OK), absl::OkStatus());
+  EXPECT_EQ(FromCoordinatorStatus(ToGrpcStatus(kFull)), kFull);
 }
 
 TEST(StatusConvertTest, ThatANodeDrainsIsBelievedOfIt) {
