@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/base/status_macros.h"
 #include "core/rpc/call_queue.h"
 #include "core/wire/generation_convert.h"
 
@@ -24,11 +23,13 @@ Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
 }
 
 Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {
-  if (!options_.writer.has_written()) {
-    OUTRIDER_CO_RETURN_IF_ERROR(
-        co_await options_.writer.Write(Encode(StartBefore(update))));
-  }
   const bool is_last = update.finish.has_value();
+  if (!options_.writer.has_written()) {
+    const absl::Status begun =
+        co_await options_.writer.Write(Encode(StartBefore(update)));
+    // What ends well is told so, though a drain has ended it meanwhile.
+    if (!begun.ok() && !is_last) co_return begun;
+  }
   const absl::Status status = co_await options_.writer.Write(Encode(update));
   // No round follows whose call would go before it.
   if (is_last) CallQueue::RunWhatWaits();
