@@ -34,6 +34,8 @@ struct NodeLink {
   // come, unless it is asked what it is and says so.
   std::atomic<bool> is_leaving = false;
   std::atomic<bool> is_ready = false;  // by what it has said last
+  // Whether another one is whose model its text may go on with.
+  std::atomic<bool> has_other = false;
   Pulse pulse = {};
 
   int load() const { return num_sessions - num_ended; }

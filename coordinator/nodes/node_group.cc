@@ -165,10 +165,28 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
 template <typename NodeType>
 int NodeGroup<NodeType>::CountReady() {
   int num_ready = 0;
+  std::vector<std::pair<ModelIdentity, int>> models;  // those that are ready
+  const auto num_of = [&](const ModelIdentity& model) -> int& {
+    const auto found =
+        std::find_if(models.begin(), models.end(),
+                     [&](const auto& known) { return known.first == model; });
+    return found != models.end() ? found->second
+                                 : models.emplace_back(model, 0).second;
+  };
   for (Member& member : members_) {
-    const bool is_ready = member.knowledge.ready();
-    member.node->link.is_ready = is_ready;
-    num_ready += is_ready ? 1 : 0;
+    const NodeKnowledge& knowledge = member.knowledge;
+    if (knowledge.answer.ok()) {
+      member.model = knowledge.answer->identity();
+      member.model.numerics.clear();
+    }
+    member.node->link.is_ready = knowledge.ready();
+    if (!knowledge.ready()) continue;
+    ++num_ready;
+    ++num_of(member.model);
+  }
+  for (const Member& member : members_) {
+    member.node->link.has_other =
+        num_of(member.model) > (member.node->link.is_ready ? 1 : 0);
   }
   return num_ready;
 }

@@ -67,7 +67,8 @@ class NodeGroup {
   static constexpr std::chrono::milliseconds kLookPeriod{50};
   static constexpr std::chrono::milliseconds kGonePeriod{250};
 
-  // How many are ready, after they were assessed; each link knows it then.
+  // How many are ready, after they were assessed; each link knows then whether
+  // it is, and another of its model.
   int CountReady();
 
   std::vector<NodeKnowledge*> knowledge();
@@ -96,8 +97,9 @@ class NodeGroup {
     NodeKnowledge knowledge = {};
     bool is_asked = false;  // and its answer is awaited
     Clock::time_point asked_at = {};
-    bool is_late = false;  // its last answer did not come in time
-    bool is_lost = false;  // its name has no address at all any more
+    bool is_late = false;      // its last answer did not come in time
+    bool is_lost = false;      // its name has no address at all any more
+    ModelIdentity model = {};  // that it has said last to be, but its numerics
   };
 
   bool Has(const std::string& name) const;

@@ -22,12 +22,12 @@ Task<absl::StatusOr<VerifyReply>> SeatedStub::Verify(
     moved = call;
     moved->header.is_moved = true;
   }
-  TimedReply timed = co_await SendStep(
-      node, moved.has_value() ? *moved : call,
-      {.may_go_elsewhere = may_move && pool_.HasOtherVerifier(node),
-       .may_move = may_move,
-       .times = patience_},
-      pool_.timer(), cancellation);
+  TimedReply timed =
+      co_await SendStep(node, moved.has_value() ? *moved : call,
+                        {.may_go_elsewhere = may_move && node.link.has_other,
+                         .may_move = may_move,
+                         .times = patience_},
+                        pool_.timer(), cancellation);
   absl::StatusOr<VerifyReply>& reply = timed.reply;
   was_patient_ = timed.had_all_time;
   // Such a node is not slow: patience with it would keep a session from another

@@ -33,9 +33,6 @@ class SessionPool {
   // Cheap, as it is asked before each step.
   virtual int NumVerifiersReady() const = 0;
   bool HasVerifier() const { return NumVerifiersReady() > 0; }
-  bool HasOtherVerifier(const VerifierNode& node) const {
-    return NumVerifiersReady() > (node.link.is_ready ? 1 : 0);
-  }
 
   virtual Timer& timer() = 0;
   virtual WaitingRoom& waiting_room() = 0;

@@ -40,6 +40,20 @@ TEST_F(SessionVerifierMovesTest,
   for (const auto& stream : streams_) EXPECT_THAT(*stream->end, IsOk());
 }
 
+// It would be sent the same step again, and no other could answer that.
+TEST_F(SessionVerifierMovesTest, AStepIsNotLateForVerifiersOfAnotherModel) {
+  processes_.resize(2);
+  processes_[1].weights_hash = "others";
+  Start(/*num_verifiers=*/2, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(10) && InFlight() == nullptr; });
+  for (FakeProcess& process : processes_) process.is_hung = true;
+  const auto hung_at = loop_.elapsed();
+  RunUntil([&] { return loop_.elapsed() - hung_at > std::chrono::seconds(5); });
+  for (FakeProcess& process : processes_) process.is_hung = false;
+  RunUntil([&] { return HaveAllSteps(13); });
+  EXPECT_EQ(streams_[0]->num_retries, 0);
+}
+
 // One that is begun anew there asks for what it serves.
 TEST_F(SessionVerifierMovesTest, AStreamThatNoOtherServesIsToBeResumed) {
   processes_.resize(2);
