@@ -269,6 +269,8 @@ SessionVerifier::Next SessionVerifier::ReopenAfterFailure(
 Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
     Attempts& attempts, absl::Status& status, Cancellation& cancellation) {
   const VerifyCall& call = attempts.call;
+  const bool is_misplaced = seat_.has_begun() && IsMisplaced(status);
+  if (is_misplaced) status = absl::UnavailableError(status.ToString());
   const std::optional<MoveReason> reason = ReasonOf(status);
   if (!reason.has_value()) co_return Next::kEnd;
   if (is_kept() && Move(call, *reason, status)) co_return Next::kReopen;
@@ -284,7 +286,9 @@ Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
     co_return is_over ? Next::kEnd : Next::kAsk;  // with more patience
   }
   if (absl::IsUnavailable(status)) ++attempts.num_broken;
-  const bool is_given_up = !is_kept() || !seat_.may_move();
+  // One that says that it is ready answers so for the session's own sake.
+  const bool is_given_up = !is_kept() || !seat_.may_move() ||
+                           (is_misplaced && seat_.node().link.is_ready);
   if (is_given_up && attempts.num_broken >= kMaxBroken) co_return Next::kEnd;
   if (IsUnservedForLong(attempts, status)) {
     status = UnservedError(status);

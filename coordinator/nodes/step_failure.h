@@ -37,6 +37,13 @@ inline bool FitsNoMore(MoveReason reason) {
   return reason == MoveReason::kOutgrown || reason == MoveReason::kReplaced;
 }
 
+// What a verifier answers no session that has begun: what is there now is
+// another service, or knows other certificates. It may be itself again later.
+inline bool IsMisplaced(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnauthenticated(status) || absl::IsUnknown(status);
+}
+
 // Why a session that has begun cannot stay, if so.
 inline std::optional<MoveReason> ReasonOf(const absl::Status& status) {
   if (IsOutgrown(status)) return MoveReason::kOutgrown;

@@ -140,6 +140,7 @@ Task<absl::StatusOr<NodeDescription>> FakeStub::Describe(
   }
   if (!process_.is_up) co_return absl::UnavailableError("refused");
   if (process_.is_draining) co_return NodeDrainsError();
+  if (!process_.unsaid.ok()) co_return process_.unsaid;
   ++process_.num_described;
   NodeDescription description = process_.description;
   description.weights_hash = process_.weights_hash;

@@ -34,6 +34,7 @@ struct FakeProcess {
   int num_moved = 0;
   absl::Status refusal = {};  // of every step, where it is one
   int num_refused = 0;        // steps by that, or as it is full
+  absl::Status unsaid = {};   // it answers who asks what it is, where it is one
   int num_failing = 0;        // steps from here on; it forgets their sessions
   bool is_full = false;       // what has nothing there is to come later
   bool preempts = false;      // what has something there loses it
