@@ -288,14 +288,11 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
   // admitted: what is thrown there ends it alone.
   absl::StatusOr<GenerationRequest> request =
       CatchThrown("reading the request", [&] { return Parse(proto, nodes); });
-  const absl::StatusCode code = request.status().code();
-  if (code == absl::StatusCode::kInternal ||
-      code == absl::StatusCode::kResourceExhausted) {
+  if (absl::IsInternal(request.status())) {
     OUTRIDER_LOG(kError, call.name.Fields())
         << "Generate failed: " << request.status();
-    return absl::Status(code,
-                        "this coordinator failed to read the request; its log "
-                        "says why");
+    return absl::InternalError(
+        "this coordinator failed to read the request; its log says why");
   }
   if (request.ok() && quarantine_.Has(request->prompt, MonotonicClock::now())) {
     call.tally.CountQuarantined();
