@@ -1,10 +1,32 @@
 #!/usr/bin/env bash
-# setup.sh [--tests | --gateway | --lint | --deploy]: installs what building Outrider needs and
-# is missing: Debian packages, and libtorch (the pinned PyPI wheel, without its CUDA
-# dependencies) in .venv; with an option also what Python tests need, in .venv-test, and
-# what .ci/run or `make check-deploy` need besides. Says what is missing where it may
-# not install. Does nothing, quickly, when everything is there.
+# Does nothing, quickly, when everything is there. Says what is missing where it may
+# not install.
 set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: tools/setup.sh [--tests | --gateway | --lint | --deploy]
+
+Installs what building Outrider needs and is missing: Debian packages, and libtorch
+(the pinned PyPI wheel, without its CUDA dependencies) in .venv. Besides, with
+  --tests    what Python tests need, in .venv-test, and a browser
+  --gateway  the gateway and what it needs, in .venv-gateway
+  --lint     as --tests, and what .ci/run needs
+  --deploy   as --tests, and what `make check-deploy` needs
+END
+}
+case "$#:${1:-}" in
+  0: | 1:--tests | 1:--gateway | 1:--lint | 1:--deploy) ;;
+  1:--help | 1:-h)
+    usage
+    exit 0
+    ;;
+  *)
+    echo "setup: no such option: $*" >&2
+    usage >&2
+    exit 2
+    ;;
+esac
 cd "$(dirname "$0")/.."
 
 packages=(build-essential cmake ninja-build ccache
@@ -54,11 +76,19 @@ fi
 
 constraints=gateway/constraints.txt
 
+# Whether the stamp is what the files hold together. No pipe: where its reader
+# ends first, `cat` says so if SIGPIPE is ignored.
+is_stamp_of() {
+  local stamp=$1
+  shift
+  [[ -f "$stamp" && "$(cat "$@")" == "$(cat "$stamp")" ]]
+}
+
 # The Python side of the tests; without it those tests say that they did not run.
 install_python_tests() {
   local requirements=tools/requirements-test.txt schemas=tools/requirements-schemas.txt
   local stamp=.venv-test/.outrider-test
-  ! cat "$requirements" "$schemas" "$constraints" | cmp -s - "$stamp" || return 0
+  ! is_stamp_of "$stamp" "$requirements" "$schemas" "$constraints" || return 0
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements" &&
@@ -100,7 +130,7 @@ wait "$libtorch"
 # The gateway, as its users install it; its stubs follow proto/.
 stamp=.venv-gateway/.outrider-gateway
 if [[ "${1:-}" == "--gateway" ]]; then
-  if ! cat gateway/pyproject.toml "$constraints" | cmp -s - "$stamp"; then
+  if ! is_stamp_of "$stamp" gateway/pyproject.toml "$constraints"; then
     echo "setup: installing the gateway and what it needs from PyPI into .venv-gateway"
     /usr/bin/python3 -m venv .venv-gateway
     .venv-gateway/bin/pip install --quiet --constraint "$constraints" grpcio-tools
