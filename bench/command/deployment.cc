@@ -17,21 +17,24 @@ namespace {
 using client::Deployment;
 using client::GenerationClient;
 
-// The last word where they do not come.
+// Why they do not come is what the first call says: gRPC's words for the same
+// become less with each attempt.
 absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
                                         const TlsFiles& tls, bool needs_drafter,
                                         std::chrono::seconds longest,
                                         const Cancellation& cancellation) {
   const auto latest = std::chrono::steady_clock::now() + longest;
   GenerationClient client(coordinator, tls);
+  absl::Status first_failure;
   while (true) {
     const auto deployment = client.Describe(std::chrono::seconds(2));
+    first_failure.Update(deployment.status());
     const bool is_ready = deployment.ok() && !deployment->verifiers.empty() &&
                           (!needs_drafter || !deployment->drafters.empty());
     if (is_ready) return deployment;
     if (cancellation.cancelled()) return absl::CancelledError("interrupted");
     if (std::chrono::steady_clock::now() > latest) {
-      OUTRIDER_RETURN_IF_ERROR(deployment.status());
+      if (!deployment.ok()) return first_failure;
       const bool lacks_verifier = deployment->verifiers.empty();
       return absl::UnavailableError(absl::StrCat(
           "the coordinator at ", coordinator, " has no ",

@@ -217,9 +217,15 @@ class ConnectErrorTest(ProgramTest):
         server = self.start_coordinator("127.0.0.1:1", None, *flags)
         return server, server.address()
 
-    def assert_said(self, address, flags, *words):
+    def assert_generate_says(self, address, flags, *words):
         self.assert_refuses(self.generate(address, *flags, "--timeout", "20", "x"),
                             FAILED, f"no connection to the coordinator at {address}", *words)
+
+    def assert_said(self, address, flags, *words):
+        self.assert_generate_says(address, flags, *words)
+        # It asks again and again, and says what the first answer was.
+        bench = self.start("outrider", "bench", "run", "--coordinator", address, *flags, "--out", self.folder / "results")
+        self.assert_refuses(bench, FAILED, f"no connection to the coordinator at {address}", *words)
 
     def assert_logged(self, server, words):
         wait_until(f"it logs {words}", lambda: words in server.err())
@@ -259,7 +265,7 @@ class ConnectErrorTest(ProgramTest):
     def test_a_thousand_strangers_do_not_fill_the_log(self):
         server, address = self.start_server(*self.authority.flags("server"))
         for _ in range(20):
-            self.assert_said(address, [], "pass --tls-ca")
+            self.assert_generate_says(address, [], "pass --tls-ca")
         self.assertLess(server.err().count("a TLS handshake failed"), 20)
 
 
