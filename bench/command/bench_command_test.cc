@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 using client::ScriptedGenerationService;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -156,6 +157,15 @@ TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(
       UsageError({"--acceptance-rule", "coupled", "--reply-format", "sparse"}),
       HasSubstr("tokens or full"));
+}
+
+TEST_F(BenchCommandTest, ASweepOfADeploymentAddsNoRoundTrips) {
+  const auto own = Options({});
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_THAT(own->grid.rtts_ms, ElementsAre(0, 1, 5, 20, 50));
+  const auto running = Options({"--coordinator", "127.0.0.1:1"});
+  ASSERT_TRUE(running.ok()) << running.status();
+  EXPECT_THAT(running->grid.rtts_ms, ElementsAre(0));
 }
 
 TEST_F(BenchCommandTest, BoundCoresAreSaidAndNeedThreads) {

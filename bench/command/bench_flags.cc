@@ -42,15 +42,16 @@ CLI::Option* AddNumber(CLI::App& command, const char* name, Number& value,
 }
 
 void AddGridFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
-  flags.rtts = is_sweep ? "0,1,5,20,50" : "0";
   flags.ks = is_sweep ? "0,1,2,4,8" : "4";
   flags.concurrencies = is_sweep ? "1,8" : "1";
   const char* const list = is_sweep ? "LIST" : "N";
   command
-      .add_option("--rtt", flags.rtts,
-                  "round-trip time from coordinator to each node, ms")
+      .add_option(
+          "--rtt", flags.rtts,
+          "round-trip time from coordinator to each node, ms; 0, which\n"
+          "adds nothing, with --coordinator")
       ->type_name(list)
-      ->capture_default_str();
+      ->default_str(is_sweep ? kSweptRtts : "0");
   command
       .add_option("-k,--k", flags.ks,
                   "draft tokens a round; auto: chosen by the coordinator for\n"

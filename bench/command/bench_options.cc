@@ -87,8 +87,12 @@ absl::Status CheckHasSpeedup(const BenchFlags& flags, const Grid& grid) {
 
 absl::StatusOr<Grid> ToGrid(const BenchFlags& flags, bool is_sweep) {
   Grid grid = {.num_repeats = flags.num_repeats};
-  OUTRIDER_ASSIGN_OR_RETURN(grid.rtts_ms,
-                            ParseNumbers("--rtt", flags.rtts, 0, kMaxRttMs));
+  const bool adds_round_trips = is_sweep && !flags.coordinator;
+  OUTRIDER_ASSIGN_OR_RETURN(
+      grid.rtts_ms,
+      ParseNumbers("--rtt",
+                   flags.rtts.value_or(adds_round_trips ? kSweptRtts : "0"), 0,
+                   kMaxRttMs));
   OUTRIDER_ASSIGN_OR_RETURN(grid.ks, ParseDraftLengths("--k", flags.ks, kMaxK));
   OUTRIDER_ASSIGN_OR_RETURN(grid.schedules,
                             ParseSchedules("--schedule", flags.schedules));

@@ -22,9 +22,13 @@ class App;
 
 namespace outrider::bench {
 
+// What `sweep` has for --rtt where it emulates the network.
+inline constexpr char kSweptRtts[] = "0,1,5,20,50";
+
 // `outrider bench run` and `sweep`, as the command line has them.
 struct BenchFlags {
-  std::string rtts = {};
+  // Absent: a deployment's own alone, or a list of a sweep's.
+  std::optional<std::string> rtts = {};
   std::string ks = {};
   std::string schedules = "sequential";
   std::string concurrencies = {};
