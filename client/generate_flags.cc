@@ -127,16 +127,13 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
       ->type_name("K")
       ->check(WholeNumberIn(0, kMaxUint32, "auto"));
   AddDraftOptionFlags(command, request.draft_options);
-  command
-      .add_option("--schedule", request.schedule,
-                  "when the drafter works: sequential: in turns with the\n"
-                  "verifier; ahead, predraft: meanwhile, as if all drafts\n"
-                  "stood, or for the likeliest verdicts; auto: where that\n"
-                  "pays; default: the coordinator's, but sequential with\n"
-                  "--seed where the text depends on it")
-      ->type_name("SCHEDULE")
-      ->transform(
-          CLI::CheckedTransformer(ScheduleNames()).name("").description(""));
+  AddNamedOption(command, "--schedule", request.schedule, ScheduleNames(),
+                 "when the drafter works: sequential: in turns with the\n"
+                 "verifier; ahead, predraft: meanwhile, as if all drafts\n"
+                 "stood, or for the likeliest verdicts; auto: where that\n"
+                 "pays; default: the coordinator's, but sequential with\n"
+                 "--seed where the text depends on it")
+      ->type_name("SCHEDULE");
   command.add_flag("--prompt-lookup,!--no-prompt-lookup", request.prompt_lookup,
                    "draft from the text so far where it repeats itself, and\n"
                    "ask the drafter elsewhere; default: the coordinator's");
@@ -147,23 +144,19 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
                   "coupled: one seed gives one text, whatever K and\n"
                   "drafter; default: rejection")
       ->type_name("RULE")
-      ->check(CLI::Validator(CLI::IsMember(RuleFlagNames()))
-                  .name("")
-                  .description(""));
+      ->check(OneOf(RuleFlagNames()));
   command
       .add_option("--lossy-lenience", request.lossy_lenience,
                   "above 0, to 1, which is exact; below 1 more drafts are\n"
                   "accepted, and the text is not the target's any more")
       ->type_name("L")
       ->check(NumberIn(kLossyLeniences));
-  command
-      .add_option("--reply-format", request.reply_format,
-                  "what the verifier sends back: sparse, tokens or full give\n"
-                  "the same text; full-bfloat16 rounds the model's logits;\n"
-                  "default: the coordinator's")
-      ->type_name("FORMAT")
-      ->transform(
-          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
+  AddNamedOption(command, "--reply-format", request.reply_format,
+                 ReplyFormatNames(),
+                 "what the verifier sends back: sparse, tokens or full give\n"
+                 "the same text; full-bfloat16 rounds the model's logits;\n"
+                 "default: the coordinator's")
+      ->type_name("FORMAT");
 }
 
 void AddCacheFlags(CLI::App& command, GenerationRequest& request) {
@@ -181,9 +174,7 @@ void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
                   "auto, always or never; auto: on a terminal, unless\n"
                   "NO_COLOR is set")
       ->type_name("WHEN")
-      ->check(CLI::Validator(CLI::IsMember({"auto", "always", "never"}))
-                  .name("")
-                  .description(""))
+      ->check(OneOf({"auto", "always", "never"}))
       ->capture_default_str();
   command.add_flag("--json", flags.json,
                    "print one JSON object: tokens, totals, timings");

@@ -114,6 +114,22 @@ TEST(GenerateFlagsTest, BecomeARequest) {
   EXPECT_EQ(request.lossy_lenience, 0.5);
 }
 
+TEST(GenerateFlagsTest, AWordOfAFlagIsANameAndNoNumber) {
+  EXPECT_EQ(RequestOf({"--schedule", "predraft", "text"}).schedule,
+            Schedule::kPredraft);
+  EXPECT_EQ(UsageError({"--schedule", "foo", "text"}),
+            "--schedule: needs one of ahead, auto, predraft, sequential, not "
+            "\"foo\"");
+  EXPECT_THAT(UsageError({"--schedule", "2", "text"}), HasSubstr("not \"2\""));
+  EXPECT_THAT(UsageError({"--reply-format", "1", "text"}),
+              HasSubstr("full, full-bfloat16, sparse, tokens, not \"1\""));
+  EXPECT_THAT(
+      UsageError({"--json", "--logprobs", "1", "--logprobs-mode", "0", "text"}),
+      HasSubstr("processed, raw, not \"0\""));
+  EXPECT_THAT(UsageError({"--acceptance-rule", "lenient", "text"}),
+              HasSubstr("--acceptance-rule: needs one of greedy, "));
+}
+
 TEST(GenerateFlagsTest, GreedyIsRejectionAtTemperatureZero) {
   EXPECT_EQ(
       RequestOf({"--acceptance-rule", "greedy", "--temperature", "0", "text"})

@@ -60,12 +60,10 @@ void AddProcessingFlags(CLI::App& command, GenerateFlags& flags) {
       ->check(WholeNumberIn(0, kMaxTopLogprobs));
   const std::map<std::string, LogprobsMode> modes = {
       {"raw", LogprobsMode::kRaw}, {"processed", LogprobsMode::kProcessed}};
-  command
-      .add_option("--logprobs-mode", flags.request.logprobs_mode,
-                  "raw: of the model's own logits, the default; processed:\n"
-                  "of what tokens are drawn from")
-      ->type_name("MODE")
-      ->transform(CLI::CheckedTransformer(modes).name("").description(""));
+  AddNamedOption(command, "--logprobs-mode", flags.request.logprobs_mode, modes,
+                 "raw: of the model's own logits, the default; processed:\n"
+                 "of what tokens are drawn from")
+      ->type_name("MODE");
 }
 
 absl::StatusOr<std::vector<LogitBias>> ParseLogitBias(

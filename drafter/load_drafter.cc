@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/flag_checks.h"
 #include "core/base/status_macros.h"
 #include "core/drafting/ngram_strategy.h"
 #include "core/model/no_model.h"
@@ -61,7 +62,7 @@ void AddDrafterFlags(CLI::App& app, NodeFlags& flags, std::string& strategy) {
                  "model: a small model; ngram: prompt lookup, which needs only "
                  "the tokenizer of --model")
       ->group("Model")
-      ->check(CLI::IsMember({"model", kNgram}))
+      ->check(OneOf({"model", kNgram}))
       ->capture_default_str();
 }
 

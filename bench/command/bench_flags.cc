@@ -109,7 +109,7 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
                           ->excludes(coordinator);
   command.add_option("--dtype", flags.dtype, "float32, bfloat16 or auto")
       ->excludes(coordinator)
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
+      ->check(OneOf({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
   command
       .add_option("--threads", flags.num_threads,
@@ -166,7 +166,7 @@ void AddNetworkFlags(CLI::App& command, BenchFlags& flags) {
                   "proxy: TCP relays, which delay what is sent; tunnel: IP\n"
                   "packets between network namespaces, which also stretches\n"
                   "handshakes and windows, and needs root")
-      ->check(CLI::IsMember({"proxy", "tunnel"}))
+      ->check(OneOf({"proxy", "tunnel"}))
       ->capture_default_str();
   constexpr NumberRange kMs = {.low = 0, .high = 1e4};
   AddNumber(command, "--drafter-rtt", flags.drafter_rtt_ms, "MS", kMs,
@@ -199,7 +199,7 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       .add_option("--acceptance-rule", flags.rule,
                   "greedy (temperature 0); rejection, block or coupled\n"
                   "(sampling)")
-      ->check(CLI::IsMember(RuleFlagNames()))
+      ->check(OneOf(RuleFlagNames()))
       ->capture_default_str();
   AddNumber(command, "--temperature", flags.temperature, "T",
             {.low = kGreedyTemperature, .high = kTemperatures.high},
@@ -213,13 +213,11 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
   command.add_flag("--prompt-lookup", flags.prompt_lookup,
                    "draft from the text so far where it repeats itself");
-  command
-      .add_option("--reply-format", flags.reply_format,
-                  "what the verifier sends back: full, full-bfloat16, sparse\n"
-                  "or tokens; default: the coordinator's")
-      ->type_name("FORMAT")
-      ->transform(
-          CLI::CheckedTransformer(ReplyFormatNames()).name("").description(""));
+  AddNamedOption(command, "--reply-format", flags.reply_format,
+                 ReplyFormatNames(),
+                 "what the verifier sends back: full, full-bfloat16, sparse\n"
+                 "or tokens; default: the coordinator's")
+      ->type_name("FORMAT");
   command
       .add_option("--max-tokens", flags.max_tokens,
                   "of each request; all are this long")

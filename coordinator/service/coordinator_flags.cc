@@ -106,14 +106,13 @@ void AddDefaultsOfRequests(CLI::App& app, CoordinatorFlags& flags) {
          "request with a seed whose text depends on K")
       ->check(WholeNumberIn(0, 1024, "auto"))
       ->default_str("auto");
-  app.add_option("--schedule", flags.service.default_schedule,
+  AddNamedOption(app, "--schedule", flags.service.default_schedule,
+                 ScheduleNames(),
                  "when the drafter works: sequential: in turns with the "
                  "verifier; ahead: while that works, as if all drafts stood; "
                  "predraft: meanwhile, for the likeliest verdicts; auto: so "
                  "where it pays, by past rounds; sequential for a request with "
                  "a seed whose text depends on it")
-      ->transform(
-          CLI::CheckedTransformer(ScheduleNames()).name("").description(""))
       ->type_name("SCHEDULE")
       ->default_str("sequential");
   AddDraftOptionFlags(app, flags.service.default_draft_options);
@@ -138,7 +137,7 @@ void AddDefaultsOfRequests(CLI::App& app, CoordinatorFlags& flags) {
          "what verifiers send back: full, sparse, tokens; auto: what takes the "
          "fewest bytes, which is tokens")
       // Not rounded rows: they are another target, which a request has to name.
-      ->check(CLI::IsMember({"auto", "full", "sparse", "tokens"}))
+      ->check(OneOf({"auto", "full", "sparse", "tokens"}))
       ->default_str("auto");
 }
 

@@ -78,6 +78,11 @@ TEST(CoordinatorFlagsTest, AReplyFormatIsNamedOrChosenByTheRule) {
       std::nullopt);
   EXPECT_THAT(UsageError("--verifier 127.0.0.1:1 --reply-format full-bfloat16"),
               HasSubstr("--reply-format"));
+  EXPECT_EQ(UsageError("--verifier 127.0.0.1:1 --schedule 2"),
+            "--schedule: needs one of ahead, auto, predraft, sequential, not "
+            "\"2\"");
+  EXPECT_EQ(ServiceOptionsOf(FlagsOf("--schedule predraft")).default_schedule,
+            Schedule::kPredraft);
 }
 
 TEST(CoordinatorFlagsTest, ANodeThatNobodyCouldCallIsRefusedByItsFlag) {

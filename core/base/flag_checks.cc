@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/flag_checks.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace outrider {
 
@@ -31,6 +33,15 @@ CLI::Validator WholeNumberIn(uint64_t low, uint64_t high,
     return absl::StrCat("needs a whole number between ", low, " and ", high,
                         word.empty() ? "" : ", or ", word, ", not \"", text,
                         "\"");
+  };
+  return {check, /*validator_desc=*/""};
+}
+
+CLI::Validator OneOf(const std::vector<std::string>& words) {
+  const auto check = [words](const std::string& text) -> std::string {
+    if (absl::c_linear_search(words, text)) return "";
+    return absl::StrCat("needs one of ", absl::StrJoin(words, ", "), ", not \"",
+                        text, "\"");
   };
   return {check, /*validator_desc=*/""};
 }

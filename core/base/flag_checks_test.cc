@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <string>
 
 namespace outrider {
@@ -42,6 +44,37 @@ TEST(FlagChecksTest, AWordMayStandForANumber) {
   EXPECT_EQ(check("autos"),
             "needs a whole number between 0 and 20, or auto, not \"autos\"");
   EXPECT_NE(WholeNumberIn(0, 20)(""), "");
+}
+
+TEST(FlagChecksTest, AWordIsOneOfThoseThatThereAre) {
+  const CLI::Validator check = OneOf({"salted", "off"});
+  EXPECT_EQ(check("off"), "");
+  EXPECT_EQ(check("on"), "needs one of salted, off, not \"on\"");
+  EXPECT_NE(check(""), "");
+  EXPECT_NE(check("Off"), "");
+}
+
+// What the option made of its argument, or the error.
+std::string Named(const std::string& argument) {
+  CLI::App app("It serves.", "program");
+  std::optional<int> place;
+  AddNamedOption(app, "--place", place,
+                 std::map<std::string, int>{{"first", 1}, {"second", 2}},
+                 "where");
+  try {
+    app.parse("--place " + argument);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return std::to_string(place.value_or(0));
+}
+
+TEST(FlagChecksTest, ANameStandsForItsValueAndNumbersForNone) {
+  EXPECT_EQ(Named("second"), "2");
+  for (const std::string bad : {"2", "third"}) {
+    EXPECT_EQ(Named(bad),
+              "--place: needs one of first, second, not \"" + bad + "\"");
+  }
 }
 
 }  // namespace

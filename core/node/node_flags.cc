@@ -31,15 +31,15 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "checkpoint has it, else float32, which loses nothing of a "
                  "float16; on a GPU, which has no float32, that of the "
                  "checkpoint")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->check(OneOf({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
   app.add_option("--kernels", flags.kernels,
                  "a CPU's instructions, which the last bits of logits follow: "
                  "portable, avx2, avx512, avx512_bf16, amx_bf16 (the name that "
                  "Describe reports, for a pool of unlike machines), auto: the "
                  "fastest by a measurement at start, or aten: torch's own")
-      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512",
-                             "avx512_bf16", "amx_bf16", "aten"}))
+      ->check(OneOf({"auto", "portable", "avx2", "avx512", "avx512_bf16",
+                     "amx_bf16", "aten"}))
       ->capture_default_str();
   app.add_option(
          "--threads", flags.threads,
@@ -72,7 +72,7 @@ void AddSessionFlags(CLI::App& app, NodeFlags& flags) {
                  "kept while memory allows: salted, those whose requests have "
                  "the same cache_salt; all, those without one too, where all "
                  "requests are one tenant's; off")
-      ->check(CLI::IsMember({"salted", "all", "off"}))
+      ->check(OneOf({"salted", "all", "off"}))
       ->capture_default_str();
   app.add_option("--prefill-chunk", flags.scheduling.prefill_chunk,
                  "rows of a pass up to which prompts join the running "

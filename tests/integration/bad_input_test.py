@@ -144,6 +144,7 @@ class BadFlagsTest(ProgramTest):
                 ("outrider", (*generate, "--repetition-penalty", "0"), ["--repetition-penalty", "0.01"]),
                 ("outrider", (*generate, "--logit-bias", "7"), ["--logit-bias", "17=-2.5"]),
                 ("outrider", (*generate, "--logprobs", "3"), ["--logprobs", "--json"]),
+                ("outrider", (*generate, "--schedule", "2"), ["--schedule: needs one of ahead, auto, ", 'not "2"']),
                 ("outrider", ("generate", ""), ["prompt is empty"]),
                 ("outrider", ("generate",), ["give one prompt"]),
                 ("outrider", ("generate", "--prompt-file", "/no/such/file"), ["--prompt-file", "/no/such/file"]),
