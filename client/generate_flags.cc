@@ -20,6 +20,7 @@
 #include "core/sampling/draft_flags.h"
 #include "core/sampling/rule_names.h"
 #include "core/sampling/sampling_params.h"
+#include "core/wire/message_limits.h"
 #include "core/wire/reply_format_names.h"
 
 namespace outrider::client {
@@ -202,6 +203,9 @@ absl::StatusOr<TokenSeq> ParseIds(absl::string_view flag,
   return tokens;
 }
 
+// No coordinator takes a longer request, and some files have no end.
+constexpr size_t kMostBytes = kMaxGenerateRequestBytes;
+
 absl::StatusOr<std::string> ReadFile(absl::string_view flag,
                                      const std::string& path,
                                      std::istream& in) {
@@ -212,6 +216,11 @@ absl::StatusOr<std::string> ReadFile(absl::string_view flag,
   std::array<char, 4096> chunk;
   while (source.read(chunk.data(), chunk.size()) || source.gcount() > 0) {
     text.append(chunk.data(), source.gcount());
+    if (text.size() > kMostBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": \"", path, "\" has more than ",
+                       kMostBytes >> 20, " MiB, which no request may have"));
+    }
   }
   // A folder can be opened, but not read: bad, and no end.
   if (!source.eof()) {

@@ -250,6 +250,13 @@ TEST(GenerateFlagsTest, TheTokensOfAResumeHaveToBeThere) {
   EXPECT_THAT(error("@", path), HasSubstr("cannot read \"\""));
 }
 
+TEST(GenerateFlagsTest, AFileWithoutAnEndIsReadNoFurtherThanARequestMayGo) {
+  EXPECT_THAT(UsageError({"--prompt-file", "-"}, std::string(9 << 20, 'a')),
+              HasSubstr("--prompt-file: \"-\" has more than 8 MiB"));
+  EXPECT_THAT(UsageError({"--prompt-file", "/dev/zero"}),
+              HasSubstr("\"/dev/zero\" has more than 8 MiB"));
+}
+
 TEST(GenerateFlagsTest, OneOfPromptAndTokensMayBeStandardInput) {
   EXPECT_THAT(UsageError({"--prompt-file", "-", "--seed", "1", "--resume-model",
                           "ab:float32:avx2", "--resume-tokens", "-"},
