@@ -23,7 +23,8 @@ CommandIo StandardIo() {
           .no_color = no_color != nullptr && *no_color != '\0'};
 }
 
-void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
+void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags,
+                         const std::string& besides) {
   command
       .add_option_function<std::vector<std::string>>(
           "--coordinator",
@@ -32,10 +33,8 @@ void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags) {
             flags.others.assign(addresses.begin() + 1, addresses.end());
           },
           "where outrider-coordinator listens: HOST:PORT or unix:PATH; may be "
-          "repeated: where one is down the next is asked, and a stream that "
-          "breaks goes on there, or at the same where that is a name, as it "
-          "may "
-          "stand for several")
+          "repeated: where one is down the next is asked" +
+              besides)
       ->allow_extra_args(false)
       ->type_name("ADDRESS")
       ->default_str(flags.coordinator);

@@ -45,7 +45,10 @@ struct CoordinatorFlags {
   TlsFiles tls = {};
   double timeout_seconds = 600;
 };
-void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags);
+// `besides`: what help says of several coordinators, besides the order in which
+// they are asked.
+void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags,
+                         const std::string& besides = "");
 // All of them, as they were named.
 std::vector<std::string> CoordinatorsOf(const CoordinatorFlags& flags);
 // INVALID_ARGUMENT: an address or file that cannot be.

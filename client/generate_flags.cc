@@ -29,10 +29,10 @@ namespace {
 constexpr uint64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
 
 constexpr char kFooter[] =
-    R"(Without --json and --json-rounds, standard output carries the text and nothing else; a summary
-goes to standard error. On a terminal the prompt is dimmed, accepted drafts are
-green, the target's replacements of refused drafts yellow, its bonus tokens
-after fully accepted drafts cyan.
+    R"(Without --json and --json-rounds, standard output carries the text and nothing
+else; a summary goes to standard error. On a terminal the prompt is dimmed,
+accepted drafts are green, the target's replacements of refused drafts yellow,
+its bonus tokens after fully accepted drafts cyan.
 
 Exit status: 0 done, 1 the call failed, 2 bad flags, 130 interrupted.
 
@@ -297,7 +297,10 @@ absl::StatusOr<RuleKind> ToRule(absl::string_view name,
 }  // namespace
 
 void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
-  AddCoordinatorFlags(command, flags.target);
+  AddCoordinatorFlags(
+      command, flags.target,
+      ", and a stream that breaks goes on there, or at the same where that is "
+      "a name, as it may stand for several");
   AddPromptFlags(command, flags);
   AddSpeculationFlags(command, flags);
   AddSamplingFlags(command, flags);

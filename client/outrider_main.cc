@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "bench/command/bench_command.h"
@@ -8,6 +9,7 @@
 #include "client/describe_command.h"
 #include "client/generate_command.h"
 #include "core/base/build_version.h"
+#include "core/base/help_formatter.h"
 #include "core/base/parse_flags.h"
 #include "core/rpc/channel.h"
 
@@ -19,7 +21,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version",
                        absl::StrCat("outrider ", outrider::kBuildVersion));
   app.require_subcommand(1);
-  app.get_formatter()->column_width(36);
+  app.formatter(std::make_shared<outrider::HelpFormatter>());
 
   std::function<int()> run;
   GenerateFlags generate_flags;

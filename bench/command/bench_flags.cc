@@ -14,8 +14,9 @@ namespace {
 constexpr char kFooter[] =
     R"(Without --coordinator it starts a verifier, a drafter and a coordinator itself,
 from the folder of this program, on loopback, and plays the network between them
-with TCP proxies (--network tunnel, as root: with IP packets). With --coordinator it measures a deployment that runs; the
-network is that deployment's own.
+with TCP proxies (--network tunnel, as root: with IP packets). With
+--coordinator it measures a deployment that runs; the network is that
+deployment's own.
 
 Each point is compared with plain decoding inside the verifier (its own process,
 no network, measured in the same run) and with K = 0 through the same network.
@@ -84,8 +85,9 @@ void AddDeploymentFlags(CLI::App& command, BenchFlags& flags) {
   auto* const coordinator =
       command
           .add_option("--coordinator", flags.coordinator,
-                      "measure what runs here, in place of starting it")
-          ->type_name("HOST:PORT");
+                      "HOST:PORT or unix:PATH: measure what runs there, in\n"
+                      "place of starting it")
+          ->type_name("ADDRESS");
   command.add_flag("--insecure", flags.insecure,
                    "allow plain text off this machine");
   const auto add_file = [&](const char* name, std::string& file,

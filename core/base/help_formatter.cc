@@ -17,21 +17,35 @@ std::string ArgumentOf(const CLI::Option& option) {
   return name;
 }
 
-std::string Wrapped(const std::string& text) {
+std::string Wrapped(const std::string& text, const std::string& indent) {
   std::istringstream words(text);
   std::string wrapped;
-  std::string line = kIndent;
+  std::string line = indent;
   for (std::string word; words >> word;) {
     if (line.size() + 1 + word.size() > kWidth) {
       wrapped += line + "\n";
-      line = kIndent;
+      line = indent;
     }
-    line += (line == kIndent ? "" : " ") + word;
+    line += (line == indent ? "" : " ") + word;
   }
   return wrapped + line + "\n";
 }
 
 }  // namespace
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  const std::string text = CLI::Formatter::make_description(app);
+  return text.empty() ? text : Wrapped(text, "");
+}
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option,
+                                            bool is_positional) const {
+  std::string name = CLI::Formatter::make_option_name(option, is_positional);
+  for (size_t open = 0; (open = name.find('{')) != std::string::npos;) {
+    name.erase(open, name.find('}', open) + 1 - open);
+  }
+  return name;
+}
 
 std::string HelpFormatter::make_option(const CLI::Option* option,
                                        bool is_positional) const {
@@ -43,7 +57,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option,
   if (!option->get_default_str().empty()) {
     flag += " (default: " + option->get_default_str() + ")";
   }
-  return flag + "\n" + Wrapped(option->get_description());
+  return flag + "\n" + Wrapped(option->get_description(), kIndent);
 }
 
 }  // namespace outrider
