@@ -66,6 +66,12 @@ absl::StatusOr<std::vector<int>> ParseDraftLengths(const std::string& flag,
     return absl::InvalidArgumentError(absl::StrCat(flag, " names auto twice"));
   }
   std::vector<int> ks;
+  for (const std::string& item : items) {
+    if (ParseWholeNumbers(flag, item, 0, high).ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " needs whole numbers from 0 to ", high,
+                     " or auto, such as \"0,4,auto\", not \"", item, "\""));
+  }
   if (!items.empty()) {
     OUTRIDER_ASSIGN_OR_RETURN(
         ks, ParseWholeNumbers(flag, absl::StrJoin(items, ","), 0, high));

@@ -39,6 +39,9 @@ TEST(ParseDraftLengthsTest, KMayBeAutoOnceAndStandsLast) {
                 StatusIs(absl::StatusCode::kInvalidArgument))
         << list;
   }
+  EXPECT_EQ(ParseDraftLengths("--k", "3,,4", 8).status().message(),
+            "--k needs whole numbers from 0 to 8 or auto, such as "
+            "\"0,4,auto\", not \"\"");
 }
 
 TEST(PlanPointsTest, KByControlIsNoLargestK) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -31,6 +32,23 @@ std::string WhyNoCommand(const CLI::App& app, const CLI::Error& error) {
                                       "\"; there are ", names);
 }
 
+// A remedy where a dash made a flag of what may have been meant as the word
+// that the command takes.
+std::string HintAtDashes(const CLI::App& command, const CLI::Error& error) {
+  const bool is_extra =
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  const std::vector<std::string> words = command.remaining();
+  if (!is_extra || words.empty() || !absl::StartsWith(words.front(), "-")) {
+    return "";
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    return absl::StrCat("; a ", option->get_name(/*positional=*/true),
+                        " that begins with a dash stands after --");
+  }
+  return "";
+}
+
 std::string ToOneLine(const CLI::App* app, const CLI::Error& error) {
   const auto subcommands = app->get_subcommands();
   const CLI::App* const innermost =
@@ -39,7 +57,8 @@ std::string ToOneLine(const CLI::App* app, const CLI::Error& error) {
   if (innermost != app) absl::StrAppend(&command, " ", innermost->get_name());
   const std::string why = WhyNoCommand(*innermost, error);
   return absl::StrCat(app->get_name(), ": ", why.empty() ? error.what() : why,
-                      " (see ", command, " --help)\n");
+                      HintAtDashes(*innermost, error), " (see ", command,
+                      " --help)\n");
 }
 
 }  // namespace

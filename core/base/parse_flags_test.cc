@@ -22,6 +22,8 @@ Told TellOf(std::initializer_list<const char*> words) {
   CLI::App app("It has commands.", "program");
   app.require_subcommand(1);
   app.add_subcommand("go", "It goes.");
+  std::string text;
+  app.add_subcommand("say", "It says.")->add_option("text", text, "what");
   CLI::App* const bench = app.add_subcommand("bench", "It measures.");
   bench->require_subcommand(1);
   bench->add_subcommand("sweep", "It measures all.");
@@ -50,10 +52,10 @@ TEST(ParseFlagsTest, WhatIsRightGoesOn) {
 }
 
 TEST(ParseFlagsTest, ACommandThatIsMissingOrNoneIsNamedWithThoseThatThereAre) {
-  ExpectRefused({},
-                "program: needs a command: go, bench (see program --help)\n");
+  ExpectRefused(
+      {}, "program: needs a command: go, say, bench (see program --help)\n");
   ExpectRefused({"gone"},
-                "program: no command \"gone\"; there are go, bench (see "
+                "program: no command \"gone\"; there are go, say, bench (see "
                 "program --help)\n");
   ExpectRefused(
       {"bench", "swep"},
@@ -65,6 +67,17 @@ TEST(ParseFlagsTest, AFlagThatIsNoneIsNamed) {
   ExpectRefused({"go", "--far"},
                 "program: The following argument was not expected: --far (see "
                 "program go --help)\n");
+}
+
+TEST(ParseFlagsTest, AWordThatADashMakesAFlagOfIsHintedAt) {
+  ExpectRefused({"say", "-x"},
+                "program: The following argument was not expected: -x; a text "
+                "that begins with a dash stands after -- (see program say "
+                "--help)\n");
+  ExpectRefused({"say", "this", "that"},
+                "program: The following argument was not expected: that (see "
+                "program say --help)\n");
+  EXPECT_EQ(TellOf({"say", "--", "-x"}).exit_status, std::nullopt);
 }
 
 }  // namespace

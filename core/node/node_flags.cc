@@ -133,9 +133,11 @@ void AddNodeFlags(CLI::App& app, NodeFlags& flags) {
   AddServerFlags(app, flags.server);
   AddSessionFlags(app, flags);
   app.option_defaults()->group("Instead of serving");
-  app.add_flag("--measure", flags.measure,
-               "serve nothing: time the model inside this process and print");
-  app.add_flag("--json", flags.json, "with --measure: print JSON");
+  CLI::Option* const measure = app.add_flag(
+      "--measure", flags.measure,
+      "serve nothing: time the model inside this process and print");
+  app.add_flag("--json", flags.json, "with --measure: print JSON")
+      ->needs(measure);
   AddSimulationFlags(app, app.get_option("--model"), flags.simulation);
 }
 

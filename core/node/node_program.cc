@@ -72,8 +72,11 @@ absl::Status CheckWeights(const NodeFlags& flags,
   const absl::Status status =
       CheckExpected(flags.expected_weights, description.weights_hash);
   if (status.ok()) {
-    OUTRIDER_LOG(kInfo) << "weights " << description.weights_hash << " of "
-                        << description.model_name;
+    // A drafter of n-grams has none.
+    if (!description.weights_hash.empty()) {
+      OUTRIDER_LOG(kInfo) << "weights " << description.weights_hash << " of "
+                          << description.model_name;
+    }
     return status;
   }
   return absl::FailedPreconditionError(

@@ -72,10 +72,15 @@ absl::StatusOr<ScalarType> ChooseDtype(const std::string& name,
   }
   if (name == "float32" && device.is_cpu()) return ScalarType::Float;
   if (name == "float16" && !device.is_cpu()) return ScalarType::Half;
+  if (name == "float16" && device.is_cpu()) {
+    return absl::InvalidArgumentError(
+        "--dtype float16 is for GPUs, a CPU has none: give bfloat16, float32 "
+        "or auto");
+  }
   if (name != "bfloat16") {
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype \"", name, "\" is neither auto, bfloat16 nor ",
-        device.is_cpu() ? "float32" : "float16 (which a GPU may have)"));
+        device.is_cpu() ? "float32" : "float16, and a GPU takes no other"));
   }
   if (!wider.empty()) {
     OUTRIDER_LOG(kWarning) << "dtype bfloat16 rounds the checkpoint's " << wider

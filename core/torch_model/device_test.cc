@@ -78,7 +78,10 @@ TEST(DeviceTest, AutoLosesNothing) {
 TEST(DeviceTest, ADtypeThatTheDeviceDoesNotHaveIsRefused) {
   const Checkpoint checkpoint = OpenGolden("llama");
   EXPECT_FALSE(ChooseDtype("float32", checkpoint, {.gpu = 0}).ok());
-  EXPECT_FALSE(ChooseDtype("float16", checkpoint, Device()).ok());
+  const auto half = ChooseDtype("float16", checkpoint, Device());
+  EXPECT_EQ(half.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(half.status().message()),
+              HasSubstr("a CPU has none: give bfloat16, float32 or auto"));
   EXPECT_TRUE(ChooseDtype("float16", checkpoint, {.gpu = 0}).ok());
 }
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs print: help for a terminal of 80 columns."""
+"""What the programs print: help for a terminal of 80 columns, and what they log of themselves."""
 import subprocess
 import unittest
 
-from programs import BIN
+from programs import BIN, TARGET, ProgramTest
 
 COMMANDS = [["outrider"], ["outrider", "generate"], ["outrider", "describe"], ["outrider", "bench"],
             ["outrider", "bench", "run"], ["outrider", "bench", "sweep"], ["outrider-coordinator"], ["outrider-drafter"],
@@ -31,6 +31,13 @@ class HelpTest(unittest.TestCase):
         self.assertNotIn("stream", text[1])
         for one in text:
             self.assertIn("where one is down the next is asked", one)
+
+
+class LogTest(ProgramTest):
+    def test_who_has_no_weights_names_none(self):
+        drafter = self.start_drafter("--strategy", "ngram", model=TARGET)
+        drafter.address()
+        self.assertNotIn("weights", drafter.err())
 
 
 if __name__ == "__main__":
