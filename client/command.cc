@@ -79,6 +79,11 @@ absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
   return CheckTlsFiles(flags.tls);
 }
 
+int Finish(const CommandIo& io, int exit_status) {
+  if (io.out.flush()) return exit_status;
+  return FailCall(io.err, absl::DataLossError("cannot write to the output"));
+}
+
 int FailUsage(std::ostream& err, const absl::Status& status) {
   err << "outrider: " << status.message() << "\n";
   return kExitBadUsage;

@@ -54,6 +54,10 @@ std::vector<std::string> CoordinatorsOf(const CoordinatorFlags& flags);
 // INVALID_ARGUMENT: an address or file that cannot be.
 absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags);
 
+// Flushes what the command has printed: `exit_status`, or that for output that
+// cannot be written, after a line on `err`.
+int Finish(const CommandIo& io, int exit_status);
+
 // One line on `err`, and the exit status for it: the flags' fault or the
 // call's.
 int FailUsage(std::ostream& err, const absl::Status& status);

@@ -196,8 +196,8 @@ int DescribeCommand(const DescribeFlags& flags, const CommandIo& io) {
   }
   const absl::StatusOr<Deployment> deployment = DescribeAny(target, io);
   if (!deployment.ok()) return FailCall(io.err, deployment.status());
-  io.out << ToTable(*deployment) << std::flush;
-  return kExitOk;
+  io.out << ToTable(*deployment);
+  return Finish(io, kExitOk);
 }
 
 }  // namespace outrider::client

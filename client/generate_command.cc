@@ -41,8 +41,8 @@ class Run {
   // Prints what comes until the end.
   absl::Status Follow(const GenerationRequest& request,
                       Cancellation& cancellation);
-  // What there is to say of the whole. Whether all could be written.
-  bool PrintEnd(const absl::Status& status, bool is_interrupted);
+  // What there is to say of the whole.
+  void PrintEnd(const absl::Status& status, bool is_interrupted);
   // How a stream that broke with this status is resumed, if it can be.
   void PrintResume(const absl::Status& status);
 
@@ -92,7 +92,7 @@ absl::Status Run::ReadAll(ResumingStream& stream) {
   }
 }
 
-bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
+void Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
   if (!flags_.wants_json()) {
     PrintSummary();
   } else if (status.ok() || report_.start.has_value()) {
@@ -104,7 +104,6 @@ bool Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
     io_.out << ToJson(report_, options) << "\n";
   }
   io_.out.flush();
-  return io_.out.good();
 }
 
 void Run::PrintResume(const absl::Status& status) {
@@ -138,17 +137,14 @@ int Generate(const GenerateFlags& flags, const GenerationRequest& request,
   Run run(flags, io);
   const absl::Status status = run.Follow(request, cancellation);
   const bool is_interrupted = !status.ok() && cancellation.cancelled();
-  const bool is_written = run.PrintEnd(status, is_interrupted);
+  run.PrintEnd(status, is_interrupted);
   if (is_interrupted) return kExitInterrupted;
   if (!status.ok()) {
     const int exit_status = FailCall(io.err, status);
     run.PrintResume(status);
     return exit_status;
   }
-  if (!is_written) {
-    return FailCall(io.err, absl::DataLossError("cannot write to the output"));
-  }
-  return kExitOk;
+  return Finish(io, kExitOk);
 }
 
 int GenerateCommand(const GenerateFlags& flags) {

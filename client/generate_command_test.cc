@@ -314,6 +314,16 @@ TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   EXPECT_THAT(screen.out.str(), HasSubstr("no tokenizer"));
 }
 
+TEST(DescribeCommandTest, OutputThatCannotBeWrittenIsAFailure) {
+  const ScriptedGenerationService service({});
+  Screen screen;
+  screen.out.setstate(std::ios::badbit);
+  DescribeFlags flags;
+  flags.target.coordinator = service.address();
+  EXPECT_EQ(DescribeCommand(flags, screen.Io()), kExitFailed);
+  EXPECT_THAT(screen.err.str(), HasSubstr("cannot write"));
+}
+
 TEST(DescribeCommandTest, WhereOneIsDownTheNextIsAsked) {
   const ScriptedGenerationService down(
       {.status = {grpc::StatusCode::UNAVAILABLE, "draining"}});

@@ -74,9 +74,8 @@ int PrintPlan(const BenchOptions& options, const std::vector<Point>& points,
                               point.cell.drafting().ToString(),
                               EstimateSeconds(point, Costs(options)));
   }
-  io.out << "estimated time: " << Duration(Estimate(options, points)) << "\n"
-         << std::flush;
-  return client::kExitOk;
+  io.out << "estimated time: " << Duration(Estimate(options, points)) << "\n";
+  return client::Finish(io, client::kExitOk);
 }
 
 absl::Status WriteReports(const Report& report, const ResultsFile& results) {
@@ -187,10 +186,9 @@ int Bench(BenchOptions& options, const CommandIo& io,
   if (!is_complete.ok()) return Fail(io, is_complete.status());
   if (!written.ok()) return client::FailCall(io.err, written);
   io.out << ToMarkdown(report) << "\nreport: " << options.flags.out
-         << "/report.html\n"
-         << std::flush;
+         << "/report.html\n";
   const int exit_status = ExitStatusOf(options, report, io);
-  return *is_complete ? exit_status : client::kExitFailed;
+  return client::Finish(io, *is_complete ? exit_status : client::kExitFailed);
 }
 
 int BenchCommand(const BenchFlags& flags, bool is_sweep) {

@@ -232,6 +232,12 @@ TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+TEST_F(BenchCommandTest, APlanThatCannotBeWrittenIsAFailure) {
+  out_.setstate(std::ios::badbit);
+  EXPECT_EQ(Run({"--dry-run"}), client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("cannot write to the output"));
+}
+
 TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
   EXPECT_EQ(Run({"--coordinator", "127.0.0.1:1", "-k", "0"}),
             client::kExitFailed);

@@ -2,6 +2,7 @@
 #include "core/base/parse_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,11 @@ std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitBadFlags;
+    const int exit_status = app.exit(error) == 0 ? 0 : kExitBadFlags;
+    // What --help and --version print may find no room.
+    if (std::cout.flush()) return exit_status;
+    std::cerr << app.get_name() << ": cannot write to the output\n";
+    return kExitUnwritten;
   }
   return std::nullopt;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs print: help for a terminal of 80 columns, and what they log of themselves."""
+"""What the programs print: help for a terminal of 80 columns; and a failure
+where it cannot be written."""
 import subprocess
 import unittest
 
@@ -31,6 +32,23 @@ class HelpTest(unittest.TestCase):
         self.assertNotIn("stream", text[1])
         for one in text:
             self.assertIn("where one is down the next is asked", one)
+
+
+class UnwrittenTest(ProgramTest):
+    def test_help_and_versions(self):
+        for words in (*([*words, "--help"] for words in COMMANDS), ["outrider", "--version"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(words, stdout=full)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertEqual(done.stderr, f"{words[0]}: cannot write to the output\n")
+
+    def test_nodes(self):
+        address = self.start_coordinator("127.0.0.1:1").address()
+        for words in ([], ["--json"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(["outrider", "describe", "--coordinator", address, *words], stdout=full)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "outrider: DATA_LOSS: cannot write to the output\n"), words)
 
 
 class LogTest(ProgramTest):
