@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/command.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,15 @@
 
 namespace outrider::client {
 
+namespace {
+
+size_t WidthOf(int terminal) {
+  winsize size = {};
+  return ioctl(terminal, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace
+
 CommandIo StandardIo() {
   const char* no_color = std::getenv("NO_COLOR");
   return {.in = std::cin,
@@ -20,7 +30,8 @@ CommandIo StandardIo() {
           .err = std::cerr,
           .out_is_terminal = isatty(STDOUT_FILENO) == 1,
           .err_is_terminal = isatty(STDERR_FILENO) == 1,
-          .no_color = no_color != nullptr && *no_color != '\0'};
+          .no_color = no_color != nullptr && *no_color != '\0',
+          .out_width = WidthOf(STDOUT_FILENO)};
 }
 
 void AddCoordinatorFlags(CLI::App& command, CoordinatorFlags& flags,

@@ -33,6 +33,7 @@ struct CommandIo {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool no_color = false;  // https://no-color.org
+  size_t out_width = 0;   // columns of its terminal; 0: it is none
 };
 // The process's own streams.
 CommandIo StandardIo();

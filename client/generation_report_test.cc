@@ -120,7 +120,8 @@ TEST(GenerationReportTest, TextThatIsNotUtf8StillMakesJson) {
 }
 
 TEST(GenerationReportTest, AGenerationWithoutFinishIsCancelled) {
-  EXPECT_EQ(nlohmann::json::parse(ToJson({}))["finish_reason"], "cancelled");
+  EXPECT_EQ(nlohmann::json::parse(ToJson(GenerationReport()))["finish_reason"],
+            "cancelled");
 }
 
 TEST(GenerationReportTest, TheSummaryCountsRoundsAfterThePrompt) {

@@ -97,7 +97,8 @@ def cluster(dtype: str) -> Iterator[str]:
         drafter = nodes.start("outrider-drafter", "--model", DRAFT, "--dtype", dtype)
         address = nodes.start("outrider-coordinator", "--verifier", verifier,
                               "--drafter", drafter, "--tokenizer", TARGET)
-        print(wait_for_pair(address))
+        wait_for_pair(address)
+        show_nodes(address)
         yield address
     except BaseException as error:
         if not isinstance(error, (KeyboardInterrupt, SystemExit)):
@@ -117,18 +118,26 @@ def output_of(name: str, *arguments: str | os.PathLike) -> str:
     return done.stdout
 
 
-def wait_for_pair(address: str) -> str:
-    """The table of nodes, once both are in it."""
+def wait_for_pair(address: str) -> None:
+    """Returns once the coordinator has found both nodes."""
     give_up = time.monotonic() + START_SECONDS
-    table = ""
+    said = ""
     while time.monotonic() < give_up:
         with contextlib.suppress(DemoError):
-            table = output_of("outrider", "describe", "--coordinator", address)
-            roles = {line.split()[0] for line in table.splitlines()}
-            if {"verifier", "drafter"} <= roles:
-                return table
+            said = output_of("outrider", "describe", "--coordinator", address, "--json")
+            nodes = json.loads(said)
+            if nodes["verifiers"] and nodes["drafters"]:
+                return
         time.sleep(0.1)
-    raise DemoError(f"the coordinator did not find its pair within {START_SECONDS} s:\n{table}")
+    raise DemoError(f"the coordinator did not find its pair within {START_SECONDS} s:\n{said}")
+
+
+def show_nodes(address: str) -> None:
+    """What runs, as wide as the terminal is, by `outrider` itself."""
+    sys.stdout.flush()
+    if subprocess.run([BIN / "outrider", "describe", "--coordinator", address], check=False).returncode != 0:
+        raise DemoError("outrider describe failed")
+    print()
 
 
 def measure(name: str, model: pathlib.Path, dtype: str) -> dict[str, Any]:

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs print: help for a terminal of 80 columns; and a failure
-where it cannot be written."""
+"""What the programs print: help for a terminal of 80 columns, nodes as JSON or as wide as the terminal is, and a
+failure where it cannot be written."""
+import fcntl
+import json
+import os
+import pty
+import struct
 import subprocess
+import termios
 import unittest
 
 from programs import BIN, TARGET, ProgramTest
@@ -49,6 +55,33 @@ class UnwrittenTest(ProgramTest):
                 done = run(["outrider", "describe", "--coordinator", address, *words], stdout=full)
             self.assertEqual((done.returncode, done.stderr),
                              (1, "outrider: DATA_LOSS: cannot write to the output\n"), words)
+
+
+class DescribeTest(ProgramTest):
+    def describe_on(self, address, columns):
+        """What it prints to a terminal of so many columns."""
+        ours, terminal = pty.openpty()
+        try:
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            done = run(["outrider", "describe", "--coordinator", address], stdout=terminal)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+        finally:
+            os.close(ours)
+            os.close(terminal)
+
+    def test_a_terminal_and_a_program_get_what_they_can_read(self):
+        address = self.start_coordinator("127.0.0.1:1").address()
+        wide, narrow = self.describe_on(address, 250), self.describe_on(address, 30)
+        self.assertIn("role ", wide)
+        self.assertIn("no verifier is ready: nothing can be generated\n", wide)
+        self.assertNotIn("role ", narrow)
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 30, narrow)
+        # What is no terminal gets lines, however long they are.
+        self.assertEqual(self.describe(address), wide)
+        said = json.loads(run(["outrider", "describe", "--coordinator", address, "--json"], stdout=subprocess.PIPE).stdout)
+        self.assertEqual(said, {"verifiers": [], "drafters": [], "refused_verifiers": [], "refused_drafters": [],
+                                "has_tokenizer": True})
 
 
 class LogTest(ProgramTest):
