@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/generation_report.h"
 #include "client/interrupt_watcher.h"
 #include "client/resume_command.h"
@@ -59,11 +60,13 @@ class Run {
   const TokenPrinter::Style style_;
   TokenPrinter printer_;
   GenerationReport report_;
+  std::string asked_salt_;
   GenerationRequest rest_ = {};  // what a resume would ask for
 };
 
 absl::Status Run::Follow(const GenerationRequest& request,
                          Cancellation& cancellation) {
+  asked_salt_ = request.cache_salt;
   if (const auto* text = std::get_if<std::string>(&request.prompt);
       text != nullptr && !flags_.wants_json()) {
     printer_.PrintPrompt(*text);
@@ -109,7 +112,12 @@ void Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
 void Run::PrintResume(const absl::Status& status) {
   if (flags_.wants_json() || !OffersResume(status)) return;
   const bool reads_input = flags_.prompt_file == "-";
-  const ResumeFlags resume = ToResumeFlags(rest_);
+  ResumeFlags resume = ToResumeFlags(rest_);
+  // A salt out of a file stays there, unless the coordinator took another.
+  if (absl::StartsWith(flags_.cache_salt.value_or(""), "@") &&
+      rest_.cache_salt == asked_salt_) {
+    resume.salt = *flags_.cache_salt;
+  }
   io_.err << "to go on after these " << rest_.delivered->size() << " tokens"
           << (NeedsBash(resume) ? ", in bash" : "")
           << (reads_input ? ", with the same standard input as before" : "")

@@ -187,6 +187,26 @@ TEST(GenerateCommandTest, AStreamThatBreaksSaysByWhichCommandItIsResumed) {
                         "input as before:\n"));
 }
 
+TEST(GenerateCommandTest, ASaltOutOfAFileIsNotInTheCommandOfAResume) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.status = {grpc::StatusCode::UNAVAILABLE, "gone"};
+  const ScriptedGenerationService service(script);
+  GenerateFlags flags;
+  flags.cache_salt = "@/run/salt";
+  Screen same, other;
+  EXPECT_EQ(Execute(service, flags, same.Io(),
+                    {.prompt = "prompt", .cache_salt = "secret"}),
+            kExitFailed);
+  EXPECT_THAT(same.err.str(), HasSubstr(" --cache-salt @/run/salt"));
+  EXPECT_THAT(same.err.str(), Not(HasSubstr("secret")));
+  // The coordinator said that it took "secret".
+  EXPECT_EQ(Execute(service, flags, other.Io(),
+                    {.prompt = "prompt", .cache_salt = "mine"}),
+            kExitFailed);
+  EXPECT_THAT(other.err.str(), HasSubstr(" --cache-salt secret"));
+}
+
 TEST(GenerateCommandTest, JsonOfAStreamThatBreaksHasWhatAResumeNeeds) {
   auto script = TwoRounds();
   script.updates.pop_back();

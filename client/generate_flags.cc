@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/processing_flags.h"
 #include "client/utf8.h"
 #include "core/base/flag_checks.h"
@@ -160,12 +161,13 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
       ->type_name("FORMAT");
 }
 
-void AddCacheFlags(CLI::App& command, GenerationRequest& request) {
+void AddCacheFlags(CLI::App& command, GenerateFlags& flags) {
   command
-      .add_option("--cache-salt", request.cache_salt,
+      .add_option("--cache-salt", flags.cache_salt,
                   "a secret of those whose prompts may share caches, so that\n"
-                  "what was sent before is not computed again; default:\n"
-                  "nothing is shared")
+                  "what was sent before is not computed again; @FILE: that\n"
+                  "file's, without the end of its line, which `ps` does not\n"
+                  "show; default: nothing is shared")
       ->type_name("SALT");
 }
 
@@ -283,6 +285,21 @@ absl::StatusOr<TokenSeq> ToDelivered(const GenerateFlags& flags,
   return ParseIds(kFlag, ids);
 }
 
+absl::StatusOr<std::string> ToSalt(const std::string& text, std::istream& in) {
+  constexpr absl::string_view kFlag = "--cache-salt";
+  std::string salt = text;
+  if (absl::StartsWith(text, "@")) {
+    OUTRIDER_ASSIGN_OR_RETURN(salt, ReadFile(kFlag, text.substr(1), in));
+    salt = std::string(absl::StripSuffix(absl::StripSuffix(salt, "\n"), "\r"));
+    if (salt.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kFlag, ": \"", text.substr(1), "\" is empty"));
+    }
+  }
+  OUTRIDER_RETURN_IF_ERROR(CheckText(kFlag, salt));
+  return salt;
+}
+
 // The flag's own check has seen that there is a rule of this name.
 absl::StatusOr<RuleKind> ToRule(absl::string_view name,
                                 const std::optional<double>& temperature) {
@@ -305,7 +322,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
   AddSpeculationFlags(command, flags);
   AddSamplingFlags(command, flags);
   AddProcessingFlags(command, flags);
-  AddCacheFlags(command, flags.request);
+  AddCacheFlags(command, flags);
   AddOutputFlags(command, flags);
   command.footer(kFooter);
 }
@@ -323,7 +340,10 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
         request.stop_token_ids,
         ParseIds("--stop-token-ids", *flags.stop_token_ids));
   }
-  OUTRIDER_RETURN_IF_ERROR(CheckText("--cache-salt", request.cache_salt));
+  if (flags.cache_salt) {
+    OUTRIDER_ASSIGN_OR_RETURN(request.cache_salt,
+                              ToSalt(*flags.cache_salt, in));
+  }
   OUTRIDER_ASSIGN_OR_RETURN(request.logit_bias,
                             ParseLogitBias(flags.logit_bias));
   OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));

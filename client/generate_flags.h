@@ -22,9 +22,10 @@ struct GenerateFlags {
   std::optional<std::string> resume_tokens = {};   // "1 2 3", "-", "@FILE"
   std::optional<std::string> resume_model = {};    // "HASH:float32:avx2"
   std::optional<std::string> stop_token_ids = {};  // "1 2 3"
+  std::optional<std::string> cache_salt = {};      // "SALT", "@FILE"
   std::vector<std::string> logit_bias = {};        // "17=-2.5"
   std::optional<std::string> rule = {};
-  GenerationRequest request = {};  // all but the eight above
+  GenerationRequest request = {};  // all but the nine above
   std::string color = "auto";
   bool json = false;
   bool json_rounds = false;

@@ -238,6 +238,22 @@ TEST(GenerateFlagsTest, TheTokensOfAResumeMayComeFromAFile) {
       ElementsAre(7, 8, 9));
 }
 
+TEST(GenerateFlagsTest, ASaltMayComeFromAFile) {
+  const std::string path = ::testing::TempDir() + "/salt";
+  for (const std::string text : {"a secret", "a secret\n", "a secret\r\n"}) {
+    std::ofstream(path) << text;
+    EXPECT_EQ(RequestOf({"text", "--cache-salt", "@" + path}).cache_salt,
+              "a secret");
+  }
+  std::ofstream(path) << "\n";
+  EXPECT_THAT(UsageError({"text", "--cache-salt", "@" + path}),
+              HasSubstr("is empty"));
+  EXPECT_THAT(UsageError({"text", "--cache-salt", "@/no/such"}),
+              HasSubstr("--cache-salt: cannot read \"/no/such\""));
+  EXPECT_THAT(UsageError({"text", "--cache-salt", "\xff"}),
+              HasSubstr("--cache-salt is not UTF-8"));
+}
+
 TEST(GenerateFlagsTest, TheTokensOfAResumeHaveToBeThere) {
   const auto error = [](const std::string& tokens, const std::string& prompt) {
     return UsageError({"--prompt-file", prompt, "--seed", "1", "--resume-model",
