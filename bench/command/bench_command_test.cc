@@ -238,6 +238,23 @@ TEST_F(BenchCommandTest, APlanThatCannotBeWrittenIsAFailure) {
   EXPECT_THAT(err_.str(), HasSubstr("cannot write to the output"));
 }
 
+// docs/bench.md quotes it.
+TEST_F(BenchCommandTest, TheDocumentedTimeOfASweepIsThatOfItsDryRun) {
+  fs::path source = std::getenv("OUTRIDER_SOURCE_DIR");
+  std::ifstream page(source / "docs/bench.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_EQ(Run({"--dry-run", "--repeat", "3"}, /*is_sweep=*/true),
+            client::kExitOk);
+  const std::string said = out_.str();
+  const std::string kLead = "estimated time: ";
+  const size_t start = said.find(kLead) + kLead.size();
+  EXPECT_THAT(
+      text,
+      HasSubstr("sweep --repeat 3 --out results # RTT 0-50 ms x "
+                "K 0-8 x 1 and 8 users: about " +
+                said.substr(start, said.find('\n', start) - start) + "\n"));
+}
+
 TEST_F(BenchCommandTest, AnAddressThatDoesNotAnswerIsSaid) {
   EXPECT_EQ(Run({"--coordinator", "127.0.0.1:1", "-k", "0"}),
             client::kExitFailed);
