@@ -36,8 +36,8 @@ constexpr double kFarBehindNone = 0.5;
 constexpr double kTrialShareOfTokens = 0.02;
 constexpr double kTrialShareOfTime = 0.01;
 // A trial begins when so many rounds of each session are saved up, and ends
-// when that is spent: a drafter that was left alone has to take in the text
-// first.
+// when that is spent, and what several may owe for changes: a drafter that was
+// left alone has to take in the text first.
 constexpr double kRoundsOfATrial = 3;
 // How much further than most rounds a trial goes that looks past a stop.
 constexpr int kPastTheStop = 2;
@@ -143,16 +143,19 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   const double share = best_.num_drafts > 0
                            ? TrialShare(kTrialShareOfTime, seen.num_sessions)
                            : kTrialShareOfTime;
-  seconds_ += share * seen.round.round_seconds;
+  double seconds = share * seen.round.round_seconds;
   if (seen.asked.is_trial) {
     tokens_ -= num_tokens;
-    seconds_ -= LostSeconds(seen.asked.length);
+    seconds -= LostSeconds(seen.asked.length);
   }
+  seconds_ += seconds;
+  trial_seconds_ += seconds;
   const double owed_for_changes =
       seen.num_sessions == 1 ? 0
                              : seen.num_sessions * kMostSecondsOwedForChanges;
   if (!IsInStep(seen)) {
-    // What it takes to pass over to another number and back is a trial's too.
+    // What it takes to pass over to another number and back puts the next trial
+    // off. It does not end one, which would have told nothing yet.
     seconds_ -= std::clamp(seen.round.round_seconds - model_.Seconds(best_),
                            0.0, std::max(0.0, owed_for_changes + seconds_));
   }
@@ -162,13 +165,13 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   const bool might_try = may_try_;
   const DraftLength other = OtherThan(best_, kMostDrafts);
   const double num_rounds = seen.num_sessions * kRoundsOfATrial;
-  // To pass over does not end a trial, which would have told nothing yet.
-  if (tokens_ < 0 || seconds_ < -owed_for_changes) may_try_ = false;
+  if (tokens_ < 0 || trial_seconds_ < 0) may_try_ = false;
   if (tokens_ >= num_rounds * model_.Tokens(other) &&
       seconds_ >= std::min(most_seconds, num_rounds * LostSeconds(other))) {
     may_try_ = true;
   }
   if (may_try_ == might_try) return;
+  if (may_try_) trial_seconds_ = seconds_ + owed_for_changes;
   last_change_ = seen.number;
   if (might_try) ++num_trials_;
 }

@@ -93,6 +93,7 @@ class DraftLengthChoice {
   // What may still be spent on trials; below 0 where many tried at once.
   double tokens_ = 0;
   double seconds_ = 0;
+  double trial_seconds_ = 0;  // on the one that goes on
 };
 
 }  // namespace outrider
