@@ -273,7 +273,9 @@ TEST_F(AheadHoldTest, NobodyIsHeldForItsRowsButWorkLikeIt) {
   SubmitAhead(2, 1);
   scheduler_.EndPass(PassResults(1, LogitRows()), now_);
   EXPECT_EQ(NextPass(), nullptr);
+  EXPECT_TRUE(scheduler_.IsHeld(now_));
   Submit(3, 1);
+  EXPECT_FALSE(scheduler_.IsHeld(now_));
   EXPECT_NE(NextPass(), nullptr);
 }
 

@@ -238,13 +238,12 @@ void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
 
 void BatchScheduler::CountGoingOn(const Job& job, int change) {
   (job.is_ahead() ? num_ahead_going_on_ : num_going_on_) += change;
-  TellHold();
+  hold_.set_num_going_on(NumGoingOn());
 }
 
-void BatchScheduler::TellHold() {
+int BatchScheduler::NumGoingOn() const {
   // Nobody is held for work ahead but its like.
-  hold_.set_num_going_on(num_going_on_ +
-                         (ready_.IsAllAhead() ? num_ahead_going_on_ : 0));
+  return num_going_on_ + (ready_.IsAllAhead() ? num_ahead_going_on_ : 0);
 }
 
 std::unique_ptr<Job> BatchScheduler::NextToTake() {

@@ -61,7 +61,7 @@ class BatchScheduler {
   // When to ask for the next pass again; and whether somebody is waited for.
   std::optional<Clock::time_point> ask_again_at() const;
   bool IsHolding() const { return hold_.IsHolding(); }
-  bool IsHeld(Clock::time_point now) const;  // no look for a pass finds one
+  bool IsHeld(Clock::time_point now) const;  // for rows: no look finds a pass
   auto pass_start() const { return passes_.start(); }  // if one runs
   int num_jobs() const { return num_jobs_; }  // not yet handed out to Finish
   bool HasJobToHandOut() const;               // to Begin, Take or Finish
@@ -88,7 +88,7 @@ class BatchScheduler {
   void Expect(const Job& job, Clock::time_point now);  // its next call
   bool IsSuperseded(const Job& job) const;  // by a newer call of its session
   void CountGoingOn(const Job& job, int change);
-  void TellHold();
+  int NumGoingOn() const;  // whom the next pass is held for
   bool HasReady() const;
   // Notes what a pass has cached of the job's, and gives it its rows.
   absl::Status TakeIn(const Pass::Part& part,

@@ -59,9 +59,10 @@ bool BatchScheduler::HasReady() const {
 }
 
 bool BatchScheduler::IsHeld(Clock::time_point now) const {
-  // Who waits to be admitted may come to be in the pass as well.
-  return hold_.IsHolding() && now < *hold_.end() && waiting_.empty() &&
-         !is_lost_;
+  // Who waits to be admitted may come to be in the pass as well. And once
+  // nobody goes on, how long it is held depends on who is back.
+  return hold_.end().has_value() && now < *hold_.end() && NumGoingOn() > 0 &&
+         waiting_.empty() && !is_lost_;
 }
 
 void BatchScheduler::Sweep(Clock::time_point now) {
@@ -81,7 +82,7 @@ const Pass* BatchScheduler::NextPass(Clock::time_point now) {
     UpdateMetrics();
     return nullptr;
   }
-  TellHold();
+  hold_.set_num_going_on(NumGoingOn());
   hold_.set_ready({.num_sessions = ready_.num_running(),
                    .anybody_stays = ready_.AnybodyStays()});
   if (hold_.Holds(now, pass_time_)) return nullptr;

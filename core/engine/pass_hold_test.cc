@@ -47,6 +47,30 @@ class HoldTest : public SchedulerTest {
       RunPass();
     }
   }
+  // A pass, where a node would look for one.
+  const Pass* Look() { return scheduler_.IsHeld(now_) ? nullptr : NextPass(); }
+  // Two sessions go on after a pass in which a third one was answered. The pass
+  // that a node begins once their rows are taken, or nullptr: it is held.
+  const Pass* GoOnBesideOneThatWasAnswered(milliseconds gap, bool stays) {
+    RunRounds(10, gap);
+    now_ += gap;
+    for (const int name : {1, 2}) {
+      Submit(name, 1, {.num_more = 2, .stays = stays});
+    }
+    Submit(3);
+    EXPECT_EQ(NextPass()->parts.size(), 3u);
+    now_ += milliseconds(100);
+    scheduler_.EndPass(PassResults(3, LogitRows()), now_);
+    const Pass* next = Look();
+    EXPECT_EQ(next, nullptr);
+    while (auto job = next == nullptr ? scheduler_.NextToTake() : nullptr) {
+      job->Take();
+      scheduler_.Taken(std::move(job), now_);
+      next = Look();
+    }
+    FinishAll();
+    return next;
+  }
   void BeginAll() override {
     if (begins_) SchedulerTest::BeginAll();
   }
@@ -160,11 +184,33 @@ TEST_F(HoldTest, WhileAPassIsHeldForRowsNobodyIsLookedAt) {
   EXPECT_EQ(RunPass().size(), size_t{kNumSessions});
 }
 
+// While rows are taken a hold is the longest that there is, and once none are
+// it is for those alone that were answered.
+TEST_F(HoldTest, OnceRowsAreTakenAPassIsHeldForNoneMuchLongerThanUsual) {
+  EXPECT_EQ(GoOnBesideOneThatWasAnswered(milliseconds(20), /*stays=*/false),
+            nullptr);
+  EXPECT_NEAR(HoldMs(), 40, 0.1);
+}
+
+TEST_F(HoldTest, OnceRowsAreTakenWhoStaysWaitsAsLongAsThatPays) {
+  EXPECT_EQ(GoOnBesideOneThatWasAnswered(milliseconds(20), /*stays=*/true),
+            nullptr);
+  EXPECT_NEAR(HoldMs(), 70.0 / 3, 0.1);
+}
+
+TEST_F(HoldTest, OnceRowsAreTakenWhoStaysWaitsForNobodyWhereThatDoesNotPay) {
+  const Pass* const pass =
+      GoOnBesideOneThatWasAnswered(milliseconds(60), /*stays=*/true);
+  ASSERT_NE(pass, nullptr);
+  EXPECT_EQ(pass->parts.size(), 2u);
+}
+
 TEST_F(HoldTest, WhoWaitsToBeAdmittedIsLookedAtWhileAPassIsHeld) {
   RunRounds(10, milliseconds(2));
-  Submit(1);
   Submit(2);
-  EXPECT_THAT(RunPass(), IsEmpty());
+  begins_ = false;
+  Submit(1);
+  EXPECT_EQ(NextPass(), nullptr);
   EXPECT_TRUE(scheduler_.IsHeld(now_));
   Submit(1);  // once more: it waits for the first to end
   EXPECT_FALSE(scheduler_.IsHeld(now_));

@@ -21,6 +21,7 @@ class ScriptedWork final : public Work {
     bool is_ahead = false;
     bool holds_up_stream = false;
     bool is_doubtful = false;
+    bool stays = false;    // as long as there is more
     int num_branches = 0;  // 0: the session's own text goes on
     // The model may go on: of what it drew so many tokens are kept, and the
     // work goes on after them.
@@ -40,6 +41,7 @@ class ScriptedWork final : public Work {
     return {.tokens = request().header.delta.append_tokens,
             .num_rows = script_.num_rows,
             .is_last = script_.num_more == 0,
+            .stays = script_.stays && script_.num_more > 0,
             .max_drawn = script_.max_drawn};
   }
   absl::StatusOr<std::optional<Want>> Take(
@@ -47,8 +49,10 @@ class ScriptedWork final : public Work {
     if (script_.on_take) script_.on_take(rows[0]);
     if (script_.num_more-- <= 0) return std::nullopt;
     if (script_.num_branches > 0) return Branches(rows.size());
-    Want want = {
-        .tokens = one_, .num_rows = 1, .is_last = script_.num_more == 0};
+    Want want = {.tokens = one_,
+                 .num_rows = 1,
+                 .is_last = script_.num_more == 0,
+                 .stays = script_.stays && script_.num_more > 0};
     const auto num_drawn = static_cast<int>(rows[0].drawn().size());
     if (num_drawn > script_.num_kept) {
       want.keep_length = session_->log.length() - num_drawn + script_.num_kept;
