@@ -82,7 +82,8 @@ void BatchScheduler::Submit(std::unique_ptr<Work> work, Clock::time_point now) {
     End(std::move(job), sessions_.TryLater("this node's queue is full"), now);
   } else {
     waiting_.push_back(std::move(job));
-    EndAbandoned(ready_.ahead(), now);  // what a newer step ends
+    // What a newer step ends.
+    EndAbandoned(ready_.ahead(), now, /*for_room=*/false);
     AdmitWaiting(now);
   }
   UpdateMetrics();
@@ -224,11 +225,16 @@ absl::Status BatchScheduler::ReasonToEnd(const Job& job) const {
   return absl::OkStatus();
 }
 
-void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now) {
+// Those that give way end by themselves, for_room: not where others that end
+// leave enough.
+void BatchScheduler::EndAbandoned(Queue& queue, Clock::time_point now,
+                                  bool for_room) {
   OfferEach(queue, [&](std::unique_ptr<Job>& job) {
-    if (job->num_in_passes > 0) return;
+    if (job->num_in_passes > 0 || (for_room && !job->gives_way())) return;
     absl::Status reason = ReasonToEnd(*job);
-    if (reason.ok()) return;
+    const bool is_for_room =
+        job->gives_way() && absl::IsResourceExhausted(reason);
+    if (reason.ok() || is_for_room != for_room) return;
     if (!is_lost_ && job->failure.ok() && IsSuperseded(*job)) {
       ++metrics_.num_superseded;
     }

@@ -75,7 +75,7 @@ class BatchScheduler {
 
   bool IsWelcome(const Work& work) const;
   absl::Status ReasonToEnd(const Job& job) const;  // OK: none
-  void EndAbandoned(Queue& queue, Clock::time_point now);
+  void EndAbandoned(Queue& queue, Clock::time_point now, bool for_room);
   void AdmitWaiting(Clock::time_point now);
   // Takes the job, unless it is to wait: HasRoom, where there is room.
   void Admit(std::unique_ptr<Job>& job, Clock::time_point now);

@@ -66,9 +66,12 @@ bool BatchScheduler::IsHeld(Clock::time_point now) const {
 }
 
 void BatchScheduler::Sweep(Clock::time_point now) {
-  EndAbandoned(waiting_, now);
-  for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now);
-  AdmitWaiting(now);
+  EndAbandoned(waiting_, now, /*for_room=*/false);
+  // Texts give way only where the room that has come without them is too small.
+  for (const bool for_room : {false, true}) {
+    for (Queue* queue : ready_.queues()) EndAbandoned(*queue, now, for_room);
+    AdmitWaiting(now);
+  }
 }
 
 const Pass* BatchScheduler::NextPass(Clock::time_point now) {

@@ -74,7 +74,6 @@ void BeginRound(const SessionCall& call, NodeSession& session) {
   session.last_digest = call.content_digest;
   session.is_at_work = true;
   session.may_give_way = session.begins_anew && !call.holds_up_stream;
-  session.gives_way_to.reset();
 }
 
 }  // namespace
@@ -209,6 +208,7 @@ void NodeSessions::EndRound(NodeSession& session, Clock::time_point now) {
   OUTRIDER_CHECK(session.is_at_work);
   blocks_.EndBranches(session);
   session.is_at_work = false;
+  session.gives_way_to.reset();
   session.last_end = session.last_use = now;
   session.has_returned = false;
   session.place = idle_.insert(idle_.end(), &session);

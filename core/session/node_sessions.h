@@ -23,12 +23,11 @@ namespace outrider {
 
 // A node's sessions and the KV blocks that they own: admits or refuses a header
 // by the table in proto/README.md, and reserves what its round needs. Confined
-// to the scheduler.
-//
-// A session is live until its lease has run out or it was released. Texts of
-// new streams give way to a stream that has begun; else no live session is
-// evicted for a newcomer. For a live one's round younger ones are preempted
-// between theirs: cut to nothing, an ordinary miss. So the oldest goes on.
+// to the scheduler. A session is live until its lease has run out or it was
+// released. Texts of new streams give way to a stream that has begun; else no
+// live session is evicted for a newcomer. For a live one's round younger ones
+// are preempted between theirs: cut to nothing, an ordinary miss. So the oldest
+// goes on.
 class NodeSessions {
  public:
   using Clock = NodeSession::Clock;
@@ -112,6 +111,7 @@ class NodeSessions {
   std::list<NodeSession*> idle_;  // not at work, longest idle first
   int num_preempted_ = 0;
   uint64_t num_opened_ = 0;
+  bool may_any_give_way_ = false;  // some session may have gives_way_to
   std::minstd_rand jitter_;
 };
 

@@ -124,6 +124,8 @@ class NodeSessions::RoomSearch {
   void DropExpired(Clock::time_point now);
   // Takes room from the sessions that are younger, or says when they give it.
   absl::StatusOr<Room> AskOthers();
+  // What was to give way to the session goes on, unless AskOthers wants it.
+  void NobodyGivesWay();
 
  private:
   bool is_newcomer() const { return session_ == nullptr; }
@@ -179,6 +181,7 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
   };
   if (holds_up_stream_ &&
       others.LetTextsGiveWay(id_, is_newcomer(), is_enough)) {
+    node_.may_any_give_way_ = true;
     return Room::kComesSoon;
   }
   if (is_newcomer()) {
@@ -195,6 +198,15 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
   return node_.TryLater("this node's KV cache is full of older sessions");
 }
 
+void NodeSessions::RoomSearch::NobodyGivesWay() {
+  // Texts seldom do: else each call would go through all sessions.
+  if (!std::exchange(node_.may_any_give_way_, false)) return;
+  for (const auto& [id, other] : node_.sessions_) {
+    if (other->gives_way_to == id_) other->gives_way_to.reset();
+    if (other->gives_way_to.has_value()) node_.may_any_give_way_ = true;
+  }
+}
+
 void NodeSessions::RoomSearch::Preempt(std::vector<NodeSession*> victims) {
   for (NodeSession* victim : YoungestFirst(std::move(victims))) {
     if (NumFree({}) >= num_blocks_) return;
@@ -208,6 +220,7 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
     const SessionCall& call, int num_blocks, const NodeSession* session,
     Clock::time_point now) {
   RoomSearch search(*this, call, num_blocks, session);
+  search.NobodyGivesWay();
   search.DropExpired(now);
   if (search.HasRoom()) return Room::kIsThere;
   if (search.BranchesHaveRoom()) return Room::kComesSoon;
