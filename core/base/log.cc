@@ -121,7 +121,8 @@ std::string TimeNow() {
 std::string LineOfLost(int num_lost) {
   return FormatLogLine(
       log_format, LogLevel::kWarning, TimeNow(),
-      absl::StrCat(num_lost, " log lines are lost, as nobody read them"), {});
+      absl::StrCat(num_lost, " log lines are lost: they could not be written"),
+      {});
 }
 
 // Never destroyed, as threads may log to the end of the process.

@@ -13,13 +13,17 @@ namespace outrider {
 // Writes lines to a file descriptor without waiting for whoever reads them, as
 // a program serves on while nobody reads its log: a line that finds no room is
 // lost, and counted. The descriptor may be shared with other processes, so that
-// it is asked for room and left as it is. Thread-safe.
+// it is asked for room and left as it is; a terminal is opened anew, as it says
+// that it has room where it has that of a byte. Thread-safe.
 class LogWriter {
  public:
   // The line that tells of so many lost ones, before the next that has room.
   using LineOfLost = std::function<std::string(int num_lost)>;
 
   LogWriter(int descriptor, LineOfLost line_of_lost);
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+  ~LogWriter();
 
   // `line` ends with its newline. Lines of several threads never mix.
   void Write(absl::string_view line);
@@ -28,6 +32,7 @@ class LogWriter {
   bool HasRoom() const;
   bool WriteAll(absl::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const int own_descriptor_;  // -1: there is none
   const int descriptor_;
   const LineOfLost line_of_lost_;
   Mutex mu_;

@@ -2,6 +2,7 @@
 #include "core/base/log_writer.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include <array>
@@ -59,6 +60,34 @@ TEST_F(LogWriterTest, ALineThatIsCutIsEndedBeforeTheNext) {
   EXPECT_EQ(cut, std::string(cut.size(), 'a'));
   writer.Write("b\n");
   EXPECT_EQ(Read(), "\n1 lost\nb\n");
+}
+
+// What is said of the lost ones fits, and the line after it does not.
+TEST_F(LogWriterTest, WhatWasToldOfLostOnesIsNotToldAgain) {
+  LogWriter writer(ends_[1], Lost);
+  const std::string line = std::string(8191, 'a') + "\n";
+  writer.Write(line);
+  writer.Write(line);
+  Read();
+  writer.Write(std::string(20'000, 'b') + "\n");
+  EXPECT_TRUE(absl::StartsWith(Read(), "1 lost\nb"));
+  writer.Write("c\n");
+  EXPECT_EQ(Read(), "\n1 lost\nc\n");
+}
+
+// It has room for a byte long before it has that of a line.
+TEST_F(LogWriterTest, ATerminalThatNobodyReadsBlocksNobody) {
+  int ours = -1;
+  int theirs = -1;
+  ASSERT_EQ(openpty(&ours, &theirs, nullptr, nullptr, nullptr), 0);
+  {
+    LogWriter writer(theirs, Lost);
+    const std::string line = std::string(199, 'a') + "\n";
+    for (int i = 0; i < 2000; ++i) writer.Write(line);
+  }
+  EXPECT_EQ(fcntl(theirs, F_GETFL) & O_NONBLOCK, 0);
+  close(ours);
+  close(theirs);
 }
 
 TEST_F(LogWriterTest, LongLinesAreWrittenWholeWhereThereIsRoom) {

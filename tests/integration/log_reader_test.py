@@ -63,7 +63,7 @@ class LogReaderTest(ProgramTest):
             self.assert_serves()
         self.assertEqual(self.read().strip("."), "")
         self.assert_serves()
-        self.assertRegex(self.read(), r"W \d+ log lines are lost, as nobody read them\n.* I ")
+        self.assertRegex(self.read(), r"W \d+ log lines are lost: they could not be written\n.* I ")
 
     def test_requests_that_are_refused_do_not_fill_it(self):
         self.start_both()
