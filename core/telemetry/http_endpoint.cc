@@ -35,33 +35,34 @@ httplib::Server::Handler Page(std::function<bool()> holds, std::string what) {
   };
 }
 
-// Threads, and how many connections have none.
+// Threads, and how many connections have one or wait for one.
 class CountingPool final : public httplib::ThreadPool {
  public:
-  explicit CountingPool(std::atomic<int>& num_waiting)
-      : ThreadPool(kNumThreads), num_waiting_(num_waiting) {}
+  explicit CountingPool(std::atomic<size_t>& num_open)
+      : ThreadPool(kNumThreads), num_open_(num_open) {}
   void enqueue(std::function<void()> serve) override {
-    ++num_waiting_;
+    ++num_open_;
     ThreadPool::enqueue([this, serve = std::move(serve)] {
-      --num_waiting_;
       serve();
+      --num_open_;
     });
   }
 
  private:
-  std::atomic<int>& num_waiting_;
+  std::atomic<size_t>& num_open_;
 };
 
 // Serves one request of each connection, within its limits.
 class LimitedServer final : public httplib::Server {
  public:
   LimitedServer() {
-    new_task_queue = [this] { return new CountingPool(num_waiting_); };
+    new_task_queue = [this] { return new CountingPool(num_open_); };
   }
 
  private:
   bool process_and_close_socket(int socket) override {
-    LimitedStream stream(socket, {}, [this] { return num_waiting_ > 0; });
+    LimitedStream stream(socket, {},
+                         [this] { return num_open_ > kNumThreads; });
     bool is_closed = false;
     const bool is_served = process_request(stream, /*close_connection=*/true,
                                            is_closed, /*setup_request=*/{});
@@ -70,7 +71,7 @@ class LimitedServer final : public httplib::Server {
     return is_served;
   }
 
-  std::atomic<int> num_waiting_ = 0;
+  std::atomic<size_t> num_open_ = 0;
 };
 
 }  // namespace
