@@ -99,9 +99,9 @@ std::vector<RpcMethod> GenerationServiceImpl::Methods() {
               [this](ServerCall& call, v1::GenerateRequest request) {
                 Generate(call, std::move(request));
               }),
-          MethodOf<v1::GenerationServiceDescribeRequest>(
+          Small(MethodOf<v1::GenerationServiceDescribeRequest>(
               service, "Describe",
-              [this](ServerCall& call, const auto&) { Describe(call); })};
+              [this](ServerCall& call, const auto&) { Describe(call); }))};
 }
 
 void GenerationServiceImpl::Generate(ServerCall& call,

@@ -81,7 +81,7 @@ class HealthService::Watch final : public ServerCall::Companion {
 
 std::vector<RpcMethod> HealthService::Methods() {
   constexpr char kName[] = "grpc.health.v1.Health";
-  return {MethodOf<HealthCheckRequest>(
+  return {Small(MethodOf<HealthCheckRequest>(
               kName, "Check",
               [this](ServerCall& call, const HealthCheckRequest& request) {
                 HealthCheckResponse response;
@@ -94,8 +94,8 @@ std::vector<RpcMethod> HealthService::Methods() {
                 } else {
                   call.Reply(response);
                 }
-              }),
-          MethodOf<HealthCheckRequest>(
+              })),
+          Small(MethodOf<HealthCheckRequest>(
               kName, "Watch",
               [this](ServerCall& call, const HealthCheckRequest& request) {
                 auto watch =
@@ -103,7 +103,7 @@ std::vector<RpcMethod> HealthService::Methods() {
                 Watch* const begun = watch.get();
                 call.Accompany(std::move(watch));
                 begun->Begin();
-              })};
+              }))};
 }
 
 void HealthService::Set(const std::string& name, bool serving) {

@@ -12,6 +12,10 @@
 namespace outrider {
 namespace {
 
+// So many go on at a time, as each may have a message in memory that is not
+// here whole, and is read for as long as its client likes.
+constexpr int kMostDialogues = 8;
+
 using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
@@ -110,11 +114,14 @@ ServerReflectionResponse AnswerTo(const ServerReflectionRequest& request,
 // A call: a question, its answer, and the next question once that is written.
 class ReflectionService::Dialogue final : public ServerCall::Companion {
  public:
-  Dialogue(const std::set<std::string>& services, ServerCall& call)
-      : services_(services), call_(call) {}
+  Dialogue(ReflectionService& service, ServerCall& call)
+      : service_(service), call_(call) {
+    ++service_.num_dialogues_;
+  }
+  ~Dialogue() override { --service_.num_dialogues_; }
 
   void Answer(const ServerReflectionRequest& request) {
-    call_.Write(AnswerTo(request, services_));
+    call_.Write(AnswerTo(request, service_.services_));
   }
   void OnWritten(bool ok) override { ok ? call_.Read() : End(); }
   void OnRead(bool ok) override {
@@ -128,19 +135,24 @@ class ReflectionService::Dialogue final : public ServerCall::Companion {
  private:
   void End() { call_.Finish(grpc::Status::OK); }
 
-  const std::set<std::string>& services_;
+  ReflectionService& service_;
   ServerCall& call_;
 };
 
 std::vector<RpcMethod> ReflectionService::Methods() {
-  return {MethodOf<ServerReflectionRequest>(
+  return {Small(MethodOf<ServerReflectionRequest>(
       "grpc.reflection.v1alpha.ServerReflection", "ServerReflectionInfo",
       [this](ServerCall& call, const ServerReflectionRequest& request) {
-        auto dialogue = std::make_unique<Dialogue>(services_, call);
+        auto dialogue = std::make_unique<Dialogue>(*this, call);
         Dialogue* const begun = dialogue.get();
         call.Accompany(std::move(dialogue));
-        begun->Answer(request);
-      })};
+        if (num_dialogues_ > kMostDialogues) {
+          call.Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                       "too many calls of this method at the same time"});
+        } else {
+          begun->Answer(request);
+        }
+      }))};
 }
 
 void ReflectionService::Add(const RpcMethod& method) {

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_RPC_REFLECTION_SERVICE_H_
 #define OUTRIDER_CORE_RPC_REFLECTION_SERVICE_H_
 
+#include <atomic>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class ReflectionService final : public RpcService {
   class Dialogue;
 
   std::set<std::string> services_;
+  std::atomic<int> num_dialogues_ = 0;
 };
 
 }  // namespace outrider

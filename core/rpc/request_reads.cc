@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/request_reads.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -9,47 +10,50 @@
 namespace outrider {
 namespace {
 
-constexpr char kOthersWait[] =
-    "the request was not here whole, and others wait to be read";
+constexpr char kTooSlow[] =
+    "the request was not here whole in time, while others wait to be read";
+constexpr char kTooMany[] = "too many requests wait to be read";
 constexpr char kTooLong[] = "the request took too long to come";
 
 }  // namespace
 
-bool RequestReads::Enter(Reader& reader, Clock::time_point now) {
+bool RequestReads::Enter(Reader& reader) {
   MutexLock lock(mu_);
   if (waiting_.empty() && reads_.size() < limits_.most_reads) {
-    Add(reader, now, State::kReads);
+    Add(reader, State::kReads);
   } else {
-    Add(reader, now, State::kWaits);
-    Settle(now);
+    Add(reader, State::kWaits);
+    Settle();
     if (waiting_.size() > limits_.most_waiting) {
-      RefuseOldest(waiting_, kOthersWait);
+      RefuseOldest(waiting_, kTooMany);
     }
   }
   return !std::exchange(ticks_, true);
 }
 
-bool RequestReads::Leave(Reader& reader, Clock::time_point now) {
+bool RequestReads::Leave(Reader& reader) {
   MutexLock lock(mu_);
   if (reader.state_ != State::kReads) return false;
   reader.state_ = State::kOut;
   reads_.erase(reader.place_);
-  Settle(now);
+  Settle();
   return true;
 }
 
-bool RequestReads::Tick(Clock::time_point now) {
+bool RequestReads::Tick() {
   MutexLock lock(mu_);
-  RefuseOlderThan(limits_.longest, now, reads_);
-  RefuseOlderThan(limits_.longest, now, waiting_);
-  Settle(now);
+  ++now_;
+  while (!reads_.empty() && now_ - reads_.front().since >= limits_.longest) {
+    RefuseOldest(reads_, kTooLong);
+  }
+  Settle();
   ticks_ = !reads_.empty() || !waiting_.empty();
   return ticks_;
 }
 
-void RequestReads::Add(Reader& reader, Clock::time_point now, State state) {
+void RequestReads::Add(Reader& reader, State state) {
   Entries& entries = state == State::kReads ? reads_ : waiting_;
-  entries.push_back({.reader = &reader, .since = now});
+  entries.push_back({.reader = &reader, .since = now_});
   reader.state_ = state;
   reader.place_ = std::prev(entries.end());
   if (state == State::kReads) reader.BeginRead();
@@ -63,23 +67,21 @@ void RequestReads::RefuseOldest(Entries& entries, const char* why) {
                                std::chrono::seconds(1)));
 }
 
-void RequestReads::RefuseOlderThan(std::chrono::milliseconds age,
-                                   Clock::time_point now, Entries& entries) {
-  while (!entries.empty() && now - entries.front().since > age) {
-    RefuseOldest(entries, kTooLong);
-  }
+int64_t RequestReads::Patience() const {
+  return std::max(limits_.patience / static_cast<int64_t>(waiting_.size()),
+                  limits_.least_patience);
 }
 
 // Those who wait take the places that there are, and those of who stalls.
-void RequestReads::Settle(Clock::time_point now) {
+void RequestReads::Settle() {
   while (!waiting_.empty()) {
     if (reads_.size() >= limits_.most_reads) {
-      if (now - reads_.front().since <= limits_.patience) return;
-      RefuseOldest(reads_, kOthersWait);
+      if (now_ - reads_.front().since < Patience()) return;
+      RefuseOldest(reads_, kTooSlow);
     }
-    Reader& newest = *waiting_.back().reader;
-    waiting_.pop_back();
-    Add(newest, now, State::kReads);
+    Reader& next = *waiting_.front().reader;
+    waiting_.pop_front();
+    Add(next, State::kReads);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 
 #include "absl/status/status.h"
@@ -15,13 +16,17 @@ namespace outrider {
 // largest message, whatever comes of it, while what nobody reads yet is held
 // back at its sender. So only so many are read at the same time.
 //
-// Who stalls must not keep others waiting, and a newcomer's request is mostly
-// there already. So the newest goes first, and while any wait, as many of the
-// oldest reads are refused, once they have taken longer than `patience`.
+// Who stalls must not keep others waiting: while any wait, reads that have
+// taken too long are refused, the oldest first. The more wait, the less time a
+// read has, so that any rate of stalled ones below `most_reads` in each
+// `least_patience` lets others through at once. Who waits longest goes first.
+//
+// Time is counted in ticks, which come to the same queue as what was read: a
+// process that is held up for a while finds nobody late on its return.
 // Thread-safe.
 class RequestReads {
  public:
-  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kTick{20};
 
  private:
   enum class State { kOut, kWaits, kReads };
@@ -47,37 +52,39 @@ class RequestReads {
   struct Limits {
     size_t most_reads = 0;  // at the same time
     size_t most_waiting = 1024;
-    std::chrono::milliseconds patience = std::chrono::seconds(1);
-    // No read and no wait takes longer, even if nobody else waits.
-    std::chrono::milliseconds longest = std::chrono::seconds(30);
+    // So many ticks a read may take while one waits. Where more wait it is as
+    // many times less, but no less than this.
+    int64_t patience = 50;
+    int64_t least_patience = 3;
+    // No read takes longer, even if nobody waits.
+    int64_t longest = 1500;
   };
 
   explicit RequestReads(const Limits& limits) : limits_(limits) {}
 
   // Lives until it is refused or has left. True: ticks are to begin.
-  bool Enter(Reader& reader, Clock::time_point now = Clock::now());
+  bool Enter(Reader& reader);
   // Its read has ended. False: it was refused meanwhile.
-  bool Leave(Reader& reader, Clock::time_point now = Clock::now());
-  // Comes a few times a second. False: no more are needed.
-  bool Tick(Clock::time_point now = Clock::now());
+  bool Leave(Reader& reader);
+  // False: no more are needed.
+  bool Tick();
 
  private:
   struct Entry {
     Reader* reader;
-    Clock::time_point since;
+    int64_t since;
   };
 
-  void Add(Reader& reader, Clock::time_point now, State state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Add(Reader& reader, State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseOldest(Entries& entries, const char* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RefuseOlderThan(std::chrono::milliseconds age, Clock::time_point now,
-                       Entries& entries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Settle(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Limits limits_;
   Mutex mu_;
   bool ticks_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t now_ ABSL_GUARDED_BY(mu_) = 0;
   Entries reads_ ABSL_GUARDED_BY(mu_);
   Entries waiting_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/request_reads.h"
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,6 @@
 namespace outrider {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -39,79 +38,121 @@ class Told final : public RequestReads::Reader {
 
 class RequestReadsTest : public ::testing::Test {
  protected:
-  const RequestReads::Clock::time_point start_{};
+  static void Tick(int times, RequestReads& reads) {
+    for (int i = 0; i < times; ++i) reads.Tick();
+  }
+
   Story story_;
   Told a_{"a", story_}, b_{"b", story_}, c_{"c", story_}, d_{"d", story_};
   RequestReads reads_{{.most_reads = 2, .most_waiting = 1}};
 };
 
-TEST_F(RequestReadsTest, OnlySoManyAreReadAtATimeAndTheNewestGoesFirst) {
+TEST_F(RequestReadsTest, OnlySoManyAreReadAtATimeAndTheOldestGoesFirst) {
   RequestReads reads({.most_reads = 1});
-  reads.Enter(a_, start_);
-  reads.Enter(b_, start_);
-  reads.Enter(c_, start_);
+  reads.Enter(a_);
+  reads.Enter(b_);
+  reads.Enter(c_);
   EXPECT_THAT(story_, ElementsAre("a reads"));
-  EXPECT_TRUE(reads.Leave(a_, start_));
-  EXPECT_TRUE(reads.Leave(c_, start_));
-  EXPECT_TRUE(reads.Leave(b_, start_));
-  EXPECT_THAT(story_, ElementsAre("a reads", "c reads", "b reads"));
+  EXPECT_TRUE(reads.Leave(a_));
+  EXPECT_TRUE(reads.Leave(b_));
+  EXPECT_TRUE(reads.Leave(c_));
+  EXPECT_THAT(story_, ElementsAre("a reads", "b reads", "c reads"));
 }
 
 TEST_F(RequestReadsTest, WhoStallsKeepsItsPlaceWhileNobodyWaits) {
-  reads_.Enter(a_, start_);
-  reads_.Enter(b_, start_);
-  reads_.Tick(start_ + seconds(29));
+  reads_.Enter(a_);
+  reads_.Enter(b_);
+  Tick(1499, reads_);
   EXPECT_THAT(story_, ElementsAre("a reads", "b reads"));
-  EXPECT_TRUE(reads_.Leave(a_, start_ + seconds(29)));
+  EXPECT_TRUE(reads_.Leave(a_));
 }
 
 TEST_F(RequestReadsTest, WhoStallsGivesItsPlaceToWhoWaits) {
-  reads_.Enter(a_, start_);
-  reads_.Enter(b_, start_);
-  reads_.Enter(c_, start_ + milliseconds(900));
-  reads_.Tick(start_ + seconds(1));
+  reads_.Enter(a_);
+  reads_.Enter(b_);
+  Tick(45, reads_);
+  reads_.Enter(c_);
+  Tick(4, reads_);
   EXPECT_THAT(story_, ElementsAre("a reads", "b reads"));
-  reads_.Tick(start_ + milliseconds(1001));
+  Tick(1, reads_);
   EXPECT_THAT(story_,
               ElementsAre("a reads", "b reads", "a is refused", "c reads"));
-  EXPECT_FALSE(reads_.Leave(a_, start_ + seconds(2)));
-  EXPECT_TRUE(reads_.Leave(b_, start_ + seconds(2)));
+  EXPECT_FALSE(reads_.Leave(a_));
+  EXPECT_TRUE(reads_.Leave(b_));
   // One that comes then does not wait for a tick.
-  reads_.Enter(b_, start_ + seconds(3));
+  reads_.Enter(b_);
+  Tick(60, reads_);
   story_.clear();
-  reads_.Enter(d_, start_ + seconds(3));
+  reads_.Enter(d_);
   EXPECT_THAT(story_, ElementsAre("c is refused", "d reads"));
 }
 
+TEST_F(RequestReadsTest, TheMoreWaitTheLessTimeHasARead) {
+  RequestReads reads({.most_reads = 1, .patience = 6, .least_patience = 2});
+  reads.Enter(a_);
+  reads.Enter(b_);
+  reads.Enter(c_);
+  reads.Enter(d_);
+  Tick(1, reads);
+  EXPECT_THAT(story_, ElementsAre("a reads"));
+  Tick(1, reads);
+  EXPECT_THAT(story_, ElementsAre("a reads", "a is refused", "b reads"));
+  Tick(3, reads);
+  story_.clear();
+  Tick(6, reads);
+  EXPECT_THAT(story_, ElementsAre("c is refused", "d reads"));
+}
+
+TEST_F(RequestReadsTest, ASteadyRateOfStalledOnesKeepsNobodyWaiting) {
+  for (const int rate : {1, 2, 5, 10}) {  // in a tick, so to 500 a second
+    RequestReads reads({.most_reads = 32});
+    Story stalls;
+    std::deque<Told> stalled;
+    for (int tick = 0; tick < 1000; ++tick) {
+      for (int i = 0; i < rate; ++i) {
+        reads.Enter(stalled.emplace_back("stalled", stalls));
+      }
+      reads.Tick();
+      if (tick % 20 == 10) {
+        story_.clear();
+        reads.Enter(a_);
+      }
+      reads.Leave(a_);  // if it reads
+      if (tick % 20 == 15) {
+        ASSERT_THAT(story_, ElementsAre("a reads")) << rate << " " << tick;
+      }
+    }
+  }
+}
+
 TEST_F(RequestReadsTest, MoreThanMayWaitAreRefusedTheOldestFirst) {
-  reads_.Enter(a_, start_);
-  reads_.Enter(b_, start_);
-  reads_.Enter(c_, start_);
-  reads_.Enter(d_, start_);
+  reads_.Enter(a_);
+  reads_.Enter(b_);
+  reads_.Enter(c_);
+  reads_.Enter(d_);
   EXPECT_THAT(story_, ElementsAre("a reads", "b reads", "c is refused"));
 }
 
-TEST_F(RequestReadsTest, NoneIsReadOrWaitsForEver) {
-  RequestReads reads({.most_reads = 1, .patience = std::chrono::hours(1)});
-  reads.Enter(a_, start_);
-  reads.Enter(b_, start_);
+TEST_F(RequestReadsTest, NoneIsReadForEver) {
+  RequestReads reads({.most_reads = 1});
+  reads.Enter(a_);
   story_.clear();
-  EXPECT_TRUE(reads.Tick(start_ + seconds(30)));
+  Tick(1499, reads);
   EXPECT_THAT(story_, IsEmpty());
-  EXPECT_FALSE(reads.Tick(start_ + milliseconds(30'001)));
-  EXPECT_THAT(story_, ElementsAre("a is refused", "b is refused"));
+  EXPECT_FALSE(reads.Tick());
+  EXPECT_THAT(story_, ElementsAre("a is refused"));
 }
 
 TEST_F(RequestReadsTest, TicksAreNeededOnlyWhileThereAreAny) {
-  EXPECT_TRUE(reads_.Enter(a_, start_));
-  EXPECT_FALSE(reads_.Enter(b_, start_));
-  EXPECT_TRUE(reads_.Tick(start_));
-  reads_.Leave(a_, start_);
-  reads_.Leave(b_, start_);
-  EXPECT_FALSE(reads_.Enter(a_, start_));  // the ticks have not ended
-  reads_.Leave(a_, start_);
-  EXPECT_FALSE(reads_.Tick(start_));
-  EXPECT_TRUE(reads_.Enter(a_, start_));
+  EXPECT_TRUE(reads_.Enter(a_));
+  EXPECT_FALSE(reads_.Enter(b_));
+  EXPECT_TRUE(reads_.Tick());
+  reads_.Leave(a_);
+  reads_.Leave(b_);
+  EXPECT_FALSE(reads_.Enter(a_));  // the ticks have not ended
+  reads_.Leave(a_);
+  EXPECT_FALSE(reads_.Tick());
+  EXPECT_TRUE(reads_.Enter(a_));
 }
 
 }  // namespace

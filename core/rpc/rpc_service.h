@@ -19,7 +19,14 @@ namespace outrider {
 struct RpcMethod {
   std::string path;  // "/outrider.v1.DrafterService/Draft"
   std::function<void(ServerCall& call)> handle;
+  // Its requests are of a few bytes, and are not read behind those of others.
+  bool is_small = false;
 };
+
+inline RpcMethod Small(RpcMethod method) {
+  method.is_small = true;
+  return method;
+}
 
 // What a server serves. Thread-safe.
 class RpcService {

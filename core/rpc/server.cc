@@ -26,14 +26,14 @@ namespace {
 constexpr int64_t kOtherCalls = 1024;
 constexpr int64_t kMostCalls = std::numeric_limits<int>::max();
 
-// They bound the memory of messages that are being read. A node's clients are
-// trusted, and its calls are those of streams that have begun: none waits.
+// They bound the memory of messages that are being read. What says that it is
+// small may still be as large as any: gRPC has one limit for all methods.
 RequestReads::Limits ReadsOf(const RpcServer::Options& options) {
   constexpr size_t kBytes = 256 << 20;
-  const size_t most = options.is_node ? std::numeric_limits<size_t>::max()
-                                      : kBytes / options.max_receive_bytes;
-  return {.most_reads = std::max<size_t>(most, 16)};
+  return {.most_reads =
+              std::max<size_t>(kBytes / options.max_receive_bytes, 16)};
 }
+constexpr RequestReads::Limits kSmallReads = {.most_reads = 16};
 
 // How connections are kept, and what they may carry.
 void AddArguments(const RpcServer::Options& options,
@@ -83,7 +83,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     CallQueue& queue) {
   OUTRIDER_RETURN_IF_ERROR(CheckServerOptions(options));
   std::unique_ptr<RpcServer> server(new RpcServer(queue));
-  server->calls_.LimitReads(ReadsOf(options));
+  // A node's clients are trusted, and its calls are those of streams that have
+  // begun: none waits.
+  if (!options.is_node) {
+    server->calls_.LimitReads(ReadsOf(options), kSmallReads);
+  }
   for (RpcService* service : services) server->Add(*service);
   server->Add(server->health_);
   server->Add(server->reflection_);

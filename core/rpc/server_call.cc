@@ -12,6 +12,15 @@
 #include "core/rpc/status_convert.h"
 
 namespace outrider {
+namespace {
+
+// The channel inside this process alone has no address. What the process asks
+// of itself must not wait behind what others send.
+bool IsFromInside(const grpc::ServerContext& context) {
+  return context.peer() == "unknown";
+}
+
+}  // namespace
 
 ServerCall::ServerCall(ServerCalls& calls) : calls_(calls) {
   grpc::ServerCompletionQueue& queue = calls_.Entered();
@@ -51,8 +60,6 @@ void ServerCall::Accompany(std::unique_ptr<Companion> companion) {
   }
   if (is_cancelled) present->OnCancelled();
 }
-
-void ServerCall::Read() { calls_.EnterReads(*this); }
 
 void ServerCall::BeginRead() {
   ++num_to_come_;
@@ -94,13 +101,16 @@ void ServerCall::OnArrived(bool ok) {
   } else if (!limits.ok()) {
     Finish(ToGrpcStatus(limits));
   } else {
-    Read();
+    has_place_ = calls_.limits_reads() && !IsFromInside(context_);
+    has_place_ ? calls_.EnterReads(*method_, *this) : BeginRead();
   }
 }
 
 void ServerCall::OnRead(bool ok) {
-  Leave();                                // what handles its end is still there
-  if (!calls_.LeaveReads(*this)) return;  // it was refused, and ends
+  Leave();  // what handles its end is still there
+  if (std::exchange(has_place_, false) && !calls_.LeaveReads(*method_, *this)) {
+    return;  // it was refused, and ends
+  }
   if (has_request_) {
     companion_->OnRead(ok);
   } else if (ok) {

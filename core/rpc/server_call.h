@@ -23,8 +23,7 @@ class ServerCalls;
 
 // One call that a server got. Its method's handler is told once the request is
 // there, and ends it, then or later, on any thread: with Reply, or with Finish.
-// Deletes itself when it is over. Thread-safe but for its operations, of which
-// there is one of a kind at a time.
+// Deletes itself at its end. Thread-safe, for one operation of each at a time.
 class ServerCall final : private RequestReads::Reader {
  public:
   // What goes with a call that is more than a request and its reply: told on
@@ -53,7 +52,7 @@ class ServerCall final : private RequestReads::Reader {
     return grpc::SerializationTraits<Message>::Deserialize(&read_, &message)
         .ok();
   }
-  void Read();  // the companion is told
+  void Read() { BeginRead(); }  // the companion is told
   template <typename Message>
   void Write(const Message& message) {
     WriteBytes(message.SerializeAsString());
@@ -103,6 +102,7 @@ class ServerCall final : private RequestReads::Reader {
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::ByteBuffer read_;
+  bool has_place_ = false;  // among the reads of the server
   bool has_request_ = false;
   std::atomic<int> num_to_come_ = 2;  // OnFinished, OnDone, reads, handlers
   mutable Mutex mu_;

@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/server_calls.h"
 
-#include <chrono>
 #include <utility>
 
 #include "core/rpc/deadline.h"
 
 namespace outrider {
-namespace {
-
-// Who waits for a place is to have it soon after another's patience is over.
-constexpr std::chrono::milliseconds kTick(250);
-
-}  // namespace
-
 void ServerCalls::Add(RpcMethod method) {
   std::string path = method.path;
   methods_.emplace(std::move(path), std::move(method));
 }
 
-void ServerCalls::LimitReads(const RequestReads::Limits& limits) {
-  reads_ = std::make_unique<RequestReads>(limits);
+void ServerCalls::LimitReads(const RequestReads::Limits& limits,
+                             const RequestReads::Limits& of_small) {
+  reads_ = std::make_unique<Reads>(*this, limits);
+  small_reads_ = std::make_unique<Reads>(*this, of_small);
 }
 
 void ServerCalls::AwaitEnd() {
   MutexLock lock(mu_);
   is_ending_ = true;
-  ticks_.Cancel();
+  if (limits_reads()) {
+    reads_->CancelAlarm();
+    small_reads_->CancelAlarm();
+  }
   while (num_calls_ > 0) changed_.Wait(mu_);
 }
 
@@ -35,28 +32,31 @@ const RpcMethod* ServerCalls::Find(absl::string_view path) const {
   return found == methods_.end() ? nullptr : &found->second;
 }
 
-void ServerCalls::EnterReads(RequestReads::Reader& reader) {
-  if (!reads_->Enter(reader)) return;
+void ServerCalls::EnterReads(const RpcMethod& method,
+                             RequestReads::Reader& reader) {
+  Reads& reads = ReadsOf(method);
+  if (!reads.requests().Enter(reader)) return;
   MutexLock lock(mu_);
   if (is_ending_) return;
   ++num_calls_;
-  ticks_.Set();
+  reads.SetAlarm();
 }
 
-bool ServerCalls::LeaveReads(RequestReads::Reader& reader) {
-  return reads_->Leave(reader);
+bool ServerCalls::LeaveReads(const RpcMethod& method,
+                             RequestReads::Reader& reader) {
+  return ReadsOf(method).requests().Leave(reader);
 }
 
-void ServerCalls::Ticks::Set() {
+void ServerCalls::Reads::SetAlarm() {
   Arm();
-  alarm_.Set(calls_.queue_.queue(), DeadlineAfter(kTick), this);
+  alarm_.Set(calls_.queue_.queue(), DeadlineAfter(RequestReads::kTick), this);
 }
 
-void ServerCalls::Ticks::OnComplete(bool /*ok*/) {
+void ServerCalls::Reads::OnComplete(bool /*ok*/) {
   ServerCalls& calls = calls_;
-  const bool goes_on = calls.reads_->Tick();
+  const bool goes_on = requests_.Tick();
   MutexLock lock(calls.mu_);
-  if (goes_on && !calls.is_ending_) return Set();
+  if (goes_on && !calls.is_ending_) return SetAlarm();
   --calls.num_calls_;
   if (calls.num_calls_ == 0) calls.changed_.NotifyAll();
 }

@@ -24,7 +24,9 @@ class ServerCalls {
 
   // Both come before the server starts, which registers the service.
   void Add(RpcMethod method);
-  void LimitReads(const RequestReads::Limits& limits);
+  // Without it requests are read as they come.
+  void LimitReads(const RequestReads::Limits& limits,
+                  const RequestReads::Limits& of_small);
   grpc::AsyncGenericService& generic_service() { return service_; }
 
   // Once it has started: from then on calls are handled as they arrive.
@@ -36,37 +38,47 @@ class ServerCalls {
   // Null: there is no such method.
   const RpcMethod* Find(absl::string_view path) const;
 
-  // A call's request is read once it is its turn.
-  void EnterReads(RequestReads::Reader& reader);
-  bool LeaveReads(RequestReads::Reader& reader);  // false: it was refused
+  // Where they are limited, a call's request is read once it is its turn.
+  bool limits_reads() const { return reads_ != nullptr; }
+  void EnterReads(const RpcMethod& method, RequestReads::Reader& reader);
+  // False: it was refused.
+  bool LeaveReads(const RpcMethod& method, RequestReads::Reader& reader);
 
   // Each call says that it begins and ends; it has its part of the queue.
   grpc::ServerCompletionQueue& Entered();
   void Left();
 
  private:
-  // The alarm that rings while requests are read.
-  class Ticks final : public Completion {
+  // Requests that are read, and the alarm that rings meanwhile.
+  class Reads final : public Completion {
    public:
-    explicit Ticks(ServerCalls& calls) : calls_(calls) {}
-    void Set();
-    void Cancel() { alarm_.Cancel(); }
+    Reads(ServerCalls& calls, const RequestReads::Limits& limits)
+        : calls_(calls), requests_(limits) {}
+    RequestReads& requests() { return requests_; }
+    // Both under the lock of all calls.
+    void SetAlarm();
+    void CancelAlarm() { alarm_.Cancel(); }
 
    private:
     void OnComplete(bool ok) override;
     ServerCalls& calls_;
+    RequestReads requests_;
     grpc::Alarm alarm_;
   };
 
+  Reads& ReadsOf(const RpcMethod& method) const {
+    return method.is_small ? *small_reads_ : *reads_;
+  }
+
   CallQueue& queue_;
-  std::unique_ptr<RequestReads> reads_;
+  std::unique_ptr<Reads> reads_;        // both or none
+  std::unique_ptr<Reads> small_reads_;  // of small methods
   grpc::AsyncGenericService service_;
   absl::flat_hash_map<std::string, RpcMethod> methods_;
   Mutex mu_;
   CondVar changed_;
-  Ticks ticks_ ABSL_GUARDED_BY(mu_){*this};
   bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
-  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;  // and the alarm, while it is set
+  int num_calls_ ABSL_GUARDED_BY(mu_) = 0;  // and alarms that are set
 };
 
 }  // namespace outrider

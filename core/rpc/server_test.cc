@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -247,6 +248,23 @@ TEST(RpcServerTest, WhoWatchesItsHealthHearsThatItServesNoMoreBeforeTheEnd) {
     auto last = HealthCheckResponse::NOT_SERVING;
     while (const auto health = watch.Read()) last = health->status();
     EXPECT_EQ(last, HealthCheckResponse::NOT_SERVING);
+  }
+}
+
+// Each may have a message in memory that is not here whole.
+TEST(RpcServerTest, SoManyAskForReflectionAtATime) {
+  constexpr char kMethod[] =
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  using Asking = Dialogue<AnyMessage, AnyMessage>;
+  Served server;
+  const auto channel = MakeChannel(server->address());
+  std::deque<Asking> some;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(some.emplace_back(channel, kMethod).Read());
+  }
+  EXPECT_FALSE(Asking(channel, kMethod).Read());
+  some.pop_back();
+  while (!Asking(channel, kMethod).Read()) {  // once the server has noticed
   }
 }
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client whose requests lack their last byte: HTTP/2 by hand, as fast as the server takes it."""
+"""Clients whose requests are not whole: HTTP/2 by hand."""
 import select
 import socket
 import struct
 import threading
+import time
 
 from closed_window import ACK, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, PING, SETTINGS, frame, literal
 
@@ -11,8 +12,16 @@ RST_STREAM, WINDOW_UPDATE = 3, 8
 WINDOW, FRAME = 65535, 16384  # what HTTP/2 begins with
 
 
+def headers_of(address, path):
+    """A call's headers."""
+    return b"".join(literal(*pair) for pair in (
+        (b":method", b"POST"), (b":scheme", b"http"), (b":authority", address.encode()), (b":path", path),
+        (b"te", b"trailers"), (b"content-type", b"application/grpc")))
+
+
 class UnfinishedRequests:
-    """So many calls of a method on one connection, each with a message of that size but for its last byte."""
+    """So many calls of a method on one connection, each with a message of that size but for its last byte, as fast as
+    the server takes it."""
 
     def __init__(self, address, path, num_calls, message_bytes):
         host, port = address.rsplit(":", 1)
@@ -22,9 +31,7 @@ class UnfinishedRequests:
         self._windows, self._left = {}, {}
         self.ended = set()  # calls that the server has ended
         self._begin = struct.pack(">BI", 0, message_bytes)
-        headers = b"".join(literal(*pair) for pair in (
-            (b":method", b"POST"), (b":scheme", b"http"), (b":authority", address.encode()), (b":path", path),
-            (b"te", b"trailers"), (b"content-type", b"application/grpc")))
+        headers = headers_of(address, path)
         opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"")
         for stream in range(1, 2 * num_calls, 2):
             opening += frame(HEADERS, END_HEADERS, stream, headers)
@@ -102,3 +109,51 @@ class UnfinishedRequests:
         elif kind == RST_STREAM or kind == HEADERS and flags & END_STREAM:
             self._left.pop(stream, None)
             self.ended.add(stream)
+
+
+class EmptyRequests:
+    """Calls of a method on one connection, so many a second, that are begun and say nothing."""
+
+    def __init__(self, address, path, rate):
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)))
+        self._headers = headers_of(address, path)
+        self._rate = rate
+        self._stream = 1
+        self._is_closed = False
+        self._received = b""
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self):
+        self._is_closed = True
+        self._thread.join()
+        self._socket.close()
+
+    @property
+    def num_begun(self):
+        return self._stream // 2
+
+    def _run(self):
+        begin = time.monotonic()
+        self._socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
+        while not self._is_closed:
+            calls = b""
+            while self.num_begun < (time.monotonic() - begin) * self._rate:
+                calls += frame(HEADERS, END_HEADERS, self._stream, self._headers)
+                self._stream += 2
+            self._socket.sendall(calls)
+            if select.select([self._socket], [], [], 0.005)[0]:
+                self._take(self._socket.recv(1 << 16))
+
+    def _take(self, data):
+        """Answers what keeps the connection."""
+        self._received += data
+        while len(self._received) >= 9:
+            end = 9 + int.from_bytes(self._received[:3], "big")
+            if len(self._received) < end:
+                return
+            kind, flags = self._received[3:5]
+            if kind in (SETTINGS, PING) and not flags & ACK:
+                self._socket.sendall(frame(kind, ACK, 0, self._received[9:end] if kind == PING else b""))
+            self._received = self._received[end:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real programs when a client's requests lack their last byte."""
+"""The real programs when a client's requests are not whole."""
 import pathlib
 import re
 import signal
@@ -7,8 +7,8 @@ import time
 import unittest
 
 from programs import wait_until
-from scraping import ScrapingTest
-from unfinished_requests import UnfinishedRequests
+from scraping import ScrapingTest, get
+from unfinished_requests import EmptyRequests, UnfinishedRequests
 
 PLAIN = ("-k", "0", "--prompt-tokens", "1 2 3", "--max-tokens", "4", "--timeout", "20")
 INTERRUPTED = 130
@@ -51,6 +51,33 @@ class UnfinishedRequestsTest(ScrapingTest):
     def test_nor_do_those_to_what_answers_probes(self):
         self.assert_serves_through(self.flood(
             b"/grpc.health.v1.Health/Check", num_calls=MANY, message_bytes=MOST - 8))
+
+    def assert_answers_through_empty_calls_of(self, path, rate):
+        calls = EmptyRequests(self.address, path, rate)
+        self.addCleanup(calls.close)
+        wait_until("the places are taken", lambda: calls.num_begun > 2 * rate)
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            program = self.generate(self.address, *PLAIN)
+            self.assertEqual(program.wait(), 0, program.err())
+            for page in ("/live", "/health"):
+                self.assertEqual(get(self.http(self.coordinator), page)[0], 200, page)
+            self.wait_for_nodes(self.address, "verifier")
+            self.assertLess(time.monotonic() - begin, 5)
+
+    def test_a_steady_rate_of_calls_that_say_nothing_holds_up_nobody(self):
+        self.assert_answers_through_empty_calls_of(b"/outrider.v1.GenerationService/Generate", rate=100)
+
+    def test_nor_do_those_that_ask_for_its_health(self):
+        self.assert_answers_through_empty_calls_of(b"/grpc.health.v1.Health/Check", rate=100)
+
+    def test_a_process_asks_itself_beside_any_rate(self):
+        calls = EmptyRequests(self.address, b"/grpc.health.v1.Health/Check", rate=2000)
+        self.addCleanup(calls.close)
+        wait_until("the places are taken", lambda: calls.num_begun > 2000)
+        for _ in range(10):
+            self.assertEqual(get(self.http(self.coordinator), "/live")[0], 200)
 
     def test_a_stream_that_has_begun_goes_on(self):
         stream = self.start_generate(self.address, *PLAIN[:4], "--max-tokens", 60000, "--ignore-eos", "--timeout", 100)
