@@ -53,6 +53,7 @@ class Run {
   bool OffersResume(const absl::Status& status) const {
     return report_.start.has_value() && CanResume(rest_, status);
   }
+  ResumeFlags FlagsOfResume() const;
   void PrintSummary();
 
   const GenerateFlags& flags_;
@@ -102,22 +103,27 @@ void Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
     JsonOptions options = {.with_rounds = flags_.json_rounds};
     if (!is_interrupted) options.failure = status;
     if (!status.ok() && OffersResume(status)) {
-      options.resume = ToResumeFlags(rest_);
+      options.resume = FlagsOfResume();
     }
     io_.out << ToJson(report_, options) << "\n";
   }
   io_.out.flush();
 }
 
-void Run::PrintResume(const absl::Status& status) {
-  if (flags_.wants_json() || !OffersResume(status)) return;
-  const bool reads_input = flags_.prompt_file == "-";
+ResumeFlags Run::FlagsOfResume() const {
   ResumeFlags resume = ToResumeFlags(rest_);
   // A salt out of a file stays there, unless the coordinator took another.
   if (absl::StartsWith(flags_.cache_salt.value_or(""), "@") &&
       rest_.cache_salt == asked_salt_) {
     resume.salt = *flags_.cache_salt;
   }
+  return resume;
+}
+
+void Run::PrintResume(const absl::Status& status) {
+  if (flags_.wants_json() || !OffersResume(status)) return;
+  const ResumeFlags resume = FlagsOfResume();
+  const bool reads_input = flags_.prompt_file == "-" || resume.salt == "@-";
   io_.err << "to go on after these " << rest_.delivered->size() << " tokens"
           << (NeedsBash(resume) ? ", in bash" : "")
           << (reads_input ? ", with the same standard input as before" : "")

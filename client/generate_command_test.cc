@@ -200,6 +200,14 @@ TEST(GenerateCommandTest, ASaltOutOfAFileIsNotInTheCommandOfAResume) {
             kExitFailed);
   EXPECT_THAT(same.err.str(), HasSubstr(" --cache-salt @/run/salt"));
   EXPECT_THAT(same.err.str(), Not(HasSubstr("secret")));
+  GenerateFlags as_json = flags;
+  as_json.json = true;
+  Screen json;
+  EXPECT_EQ(Execute(service, as_json, json.Io(),
+                    {.prompt = "prompt", .cache_salt = "secret"}),
+            kExitFailed);
+  const auto told = nlohmann::json::parse(json.out.str());
+  EXPECT_EQ(told["resume"]["cache_salt"], "@/run/salt");
   // The coordinator said that it took "secret".
   EXPECT_EQ(Execute(service, flags, other.Io(),
                     {.prompt = "prompt", .cache_salt = "mine"}),

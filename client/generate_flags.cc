@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -167,7 +168,8 @@ void AddCacheFlags(CLI::App& command, GenerateFlags& flags) {
                   "a secret of those whose prompts may share caches, so that\n"
                   "what was sent before is not computed again; @FILE: that\n"
                   "file's, without the end of its line, which `ps` does not\n"
-                  "show; default: nothing is shared")
+                  "show, and which may begin with @; default: nothing is\n"
+                  "shared")
       ->type_name("SALT");
 }
 
@@ -268,16 +270,25 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   return text;
 }
 
+// Each would get what the other leaves.
+absl::Status CheckReaders(const GenerateFlags& flags) {
+  std::vector<absl::string_view> readers;  // of standard input
+  if (flags.prompt_file == "-") readers.push_back("--prompt-file");
+  if (flags.resume_tokens == "-" || flags.resume_tokens == "@-") {
+    readers.push_back("--resume-tokens");
+  }
+  if (flags.cache_salt == "@-") readers.push_back("--cache-salt");
+  if (readers.size() < 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(readers[0], " and ", readers[1],
+                   " cannot both read standard input: give one a file"));
+}
+
 absl::StatusOr<TokenSeq> ToDelivered(const GenerateFlags& flags,
                                      std::istream& in) {
   constexpr absl::string_view kFlag = "--resume-tokens";
   std::string ids = *flags.resume_tokens;
   const bool reads_input = ids == "-";
-  if (reads_input && flags.prompt_file == "-") {
-    return absl::InvalidArgumentError(
-        "--prompt-file and --resume-tokens cannot both read standard input: "
-        "give one a file");
-  }
   if (reads_input || absl::StartsWith(ids, "@")) {
     const std::string path = reads_input ? ids : ids.substr(1);
     OUTRIDER_ASSIGN_OR_RETURN(ids, ReadFile(kFlag, path, in));
@@ -330,6 +341,7 @@ void AddGenerateFlags(CLI::App& command, GenerateFlags& flags) {
 absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
                                             std::istream& in) {
   OUTRIDER_RETURN_IF_ERROR(CheckCoordinatorFlags(flags.target));
+  OUTRIDER_RETURN_IF_ERROR(CheckReaders(flags));
   GenerationRequest request = flags.request;
   OUTRIDER_ASSIGN_OR_RETURN(request.prompt, ToPrompt(flags, in));
   for (const std::string& stop : request.stop_strings) {

@@ -240,6 +240,9 @@ TEST(GenerateFlagsTest, TheTokensOfAResumeMayComeFromAFile) {
 
 TEST(GenerateFlagsTest, ASaltMayComeFromAFile) {
   const std::string path = ::testing::TempDir() + "/salt";
+  std::ofstream(path) << "@home\n";
+  EXPECT_EQ(RequestOf({"text", "--cache-salt", "@" + path}).cache_salt,
+            "@home");
   for (const std::string text : {"a secret", "a secret\n", "a secret\r\n"}) {
     std::ofstream(path) << text;
     EXPECT_EQ(RequestOf({"text", "--cache-salt", "@" + path}).cache_salt,
@@ -273,11 +276,18 @@ TEST(GenerateFlagsTest, AFileWithoutAnEndIsReadNoFurtherThanARequestMayGo) {
               HasSubstr("\"/dev/zero\" has more than 8 MiB"));
 }
 
-TEST(GenerateFlagsTest, OneOfPromptAndTokensMayBeStandardInput) {
-  EXPECT_THAT(UsageError({"--prompt-file", "-", "--seed", "1", "--resume-model",
-                          "ab:float32:avx2", "--resume-tokens", "-"},
-                         "text"),
-              HasSubstr("cannot both read standard input"));
+TEST(GenerateFlagsTest, OneOfPromptTokensAndSaltMayBeStandardInput) {
+  for (const char* tokens : {"-", "@-"}) {
+    EXPECT_THAT(
+        UsageError({"--prompt-file", "-", "--seed", "1", "--resume-model",
+                    "ab:float32:avx2", "--resume-tokens", tokens},
+                   "text"),
+        HasSubstr("--prompt-file and --resume-tokens cannot both read"));
+  }
+  EXPECT_THAT(
+      UsageError({"--prompt-file", "-", "--cache-salt", "@-"}, "text"),
+      HasSubstr("--prompt-file and --cache-salt cannot both read standard "
+                "input"));
 }
 
 TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
