@@ -17,8 +17,8 @@ namespace {
 using client::Deployment;
 using client::GenerationClient;
 
-// Why they do not come is what the first call says: gRPC's words for the same
-// become less with each attempt.
+// Why they do not come is what the first call of those that failed last says:
+// gRPC's words for the same become less with each attempt.
 absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
                                         const TlsFiles& tls, bool needs_drafter,
                                         std::chrono::seconds longest,
@@ -28,6 +28,7 @@ absl::StatusOr<Deployment> WaitForNodes(const std::string& coordinator,
   absl::Status first_failure;
   while (true) {
     const auto deployment = client.Describe(std::chrono::seconds(2));
+    if (deployment.ok()) first_failure = absl::OkStatus();
     first_failure.Update(deployment.status());
     const bool is_ready = deployment.ok() && !deployment->verifiers.empty() &&
                           (!needs_drafter || !deployment->drafters.empty());
