@@ -203,7 +203,6 @@ TEST(RequestOptionsTest, RowsInBFloat16GiveThePlainTextOfRoundedLogits) {
   EXPECT_EQ(drafted.tokens, plain.tokens);
 }
 
-// An older verifier lists no rules, which says the same.
 TEST(RequestOptionsTest, ARequestGoesToAVerifierThatServesWhatItAsksFor) {
   InProcessCluster::Options options = SmallCluster();
   options.other_targets = {options.target};
@@ -241,6 +240,7 @@ TEST(RequestOptionsTest, KIsRefusedOnlyWhereNoVerifierTakesSoMany) {
                        HasSubstr("between 0 and 8, not 9")));
 }
 
+// An older verifier lists no rules, which says the same.
 TEST(RequestOptionsTest, ARuleThatTheVerifierDoesNotServeIsRefused) {
   for (const std::vector<RuleKind>& rules :
        {std::vector<RuleKind>{RuleKind::kRejection}, std::vector<RuleKind>()}) {
