@@ -33,8 +33,8 @@ struct NodeLink {
   // has answered than it was known as: its sessions should go, and no others
   // come, unless it is asked what it is and says so.
   std::atomic<bool> is_leaving = false;
-  std::atomic<bool> is_ready = false;  // by what it has said last
-  // Whether another one is whose model its text may go on with.
+  // Another node is ready that has the model of this one, and so can go on with
+  // the texts of its sessions.
   std::atomic<bool> has_other = false;
   Pulse pulse = {};
 

@@ -163,8 +163,14 @@ void NodeGroup<NodeType>::Learn(const NodeType& node,
 }
 
 template <typename NodeType>
-int NodeGroup<NodeType>::CountReady() {
-  int num_ready = 0;
+int NodeGroup<NodeType>::CountReady() const {
+  return static_cast<int>(std::count_if(
+      members_.begin(), members_.end(),
+      [](const Member& member) { return member.knowledge.ready(); }));
+}
+
+template <typename NodeType>
+void NodeGroup<NodeType>::FindOthers() {
   std::vector<std::pair<ModelIdentity, int>> models;  // those that are ready
   const auto num_of = [&](const ModelIdentity& model) -> int& {
     const auto found =
@@ -179,16 +185,12 @@ int NodeGroup<NodeType>::CountReady() {
       member.model = knowledge.answer->identity();
       member.model.numerics.clear();
     }
-    member.node->link.is_ready = knowledge.ready();
-    if (!knowledge.ready()) continue;
-    ++num_ready;
-    ++num_of(member.model);
+    if (knowledge.ready()) ++num_of(member.model);
   }
   for (const Member& member : members_) {
     member.node->link.has_other =
-        num_of(member.model) > (member.node->link.is_ready ? 1 : 0);
+        num_of(member.model) > (member.knowledge.ready() ? 1 : 0);
   }
-  return num_ready;
 }
 
 template <typename NodeType>

@@ -53,12 +53,11 @@ class NodeGroup {
   // The node has said what it is now, and was not asked for the group: what it
   // answered before holds no longer.
   void Correct(const NodeType& node, const NodeDescription& said);
-  // What has been heard of a group's nodes.
   struct Heard {
     bool is_any_quiet = false;
     Clock::time_point last = {};
   };
-  Heard Listen() const;
+  Heard Listen() const;  // what has been heard of the nodes
   // Ends the calls that wait for a node which is silent. While one is quiet, in
   // this group or the other one, yields all that were not heard of late, and
   // always those that are gone, to be asked like the others. Every kLookPeriod.
@@ -67,9 +66,10 @@ class NodeGroup {
   static constexpr std::chrono::milliseconds kLookPeriod{50};
   static constexpr std::chrono::milliseconds kGonePeriod{250};
 
-  // How many are ready, after they were assessed; each link knows then whether
-  // it is, and another of its model.
-  int CountReady();
+  // How many are ready, as they were assessed last.
+  int CountReady() const;
+  // Tells each link whether there is another; to be called after that.
+  void FindOthers();
 
   std::vector<NodeKnowledge*> knowledge();
   std::vector<const NodeKnowledge*> knowledge() const;

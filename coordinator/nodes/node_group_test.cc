@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/monotonic_clock.h"
@@ -127,16 +128,31 @@ TEST_F(NodeGroupTest, ANodeThatIsGoneIsAskedFourTimesASecond) {
   EXPECT_THAT(group_.TakeQuiet(), IsEmpty());
 }
 
-TEST_F(NodeGroupTest, LinksKnowWhichNodesAreReady) {
+TEST_F(NodeGroupTest, LinksKnowWhetherAnotherOfTheirModelIsReady) {
   group_.SetAddresses(kName, {"10.0.0.1:7002", "10.0.0.2:7002"});
   EXPECT_EQ(group_.CountReady(), 0);
-  const auto asked = group_.TakeToAsk();
+  auto asked = group_.TakeToAsk();
   group_.Learn(*asked[0], fit_);
   group_.Learn(*asked[1], kGone);
   EXPECT_THAT(States(), ElementsAre(kReady, kNotReady));
   EXPECT_EQ(group_.CountReady(), 1);
-  EXPECT_TRUE(asked[0]->link.is_ready);
-  EXPECT_FALSE(asked[1]->link.is_ready);
+  group_.FindOthers();
+  EXPECT_FALSE(asked[0]->link.has_other);
+  EXPECT_FALSE(asked[1]->link.has_other);  // it has not said what it is
+  const auto is_other_of = [&](const absl::StatusOr<NodeDescription>& answer) {
+    asked = group_.TakeToAsk();
+    group_.Learn(*asked[0], fit_);
+    group_.Learn(*asked[1], answer);
+    States();
+    group_.FindOthers();
+    return std::pair<bool, bool>(asked[0]->link.has_other,
+                                 asked[1]->link.has_other);
+  };
+  EXPECT_EQ(is_other_of(fit_), std::pair(true, true));
+  EXPECT_EQ(is_other_of(kGone), std::pair(false, true));
+  NodeDescription other = fit_;
+  other.weights_hash = "others";
+  EXPECT_EQ(is_other_of(other), std::pair(false, false));
 }
 
 // Its last replies may say it too late, or to nobody.

@@ -56,7 +56,7 @@ struct SessionVerifier::Attempts {
   std::optional<Clock::time_point> unserved_since = {};
   Nodes full = {};  // those that have refused it since it slept
   milliseconds pause = kFirstPause;
-  int num_broken = 0;
+  int num_broken = 0, num_misplaced = 0;
 };
 
 SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
@@ -285,11 +285,13 @@ Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
     const bool is_over = !seat_.has_begun() && at_seat_.was_patient();
     co_return is_over ? Next::kEnd : Next::kAsk;  // with more patience
   }
-  if (absl::IsUnavailable(status)) ++attempts.num_broken;
-  // One that says that it is ready answers so for the session's own sake.
-  const bool is_given_up = !is_kept() || !seat_.may_move() ||
-                           (is_misplaced && seat_.node().link.is_ready);
-  if (is_given_up && attempts.num_broken >= kMaxBroken) co_return Next::kEnd;
+  // One that is there, and says what it is, answers so for the session's sake.
+  const bool is_own = is_misplaced && co_await IsThere(cancellation);
+  attempts.num_misplaced = is_own ? attempts.num_misplaced + 1 : 0;
+  if (!is_own && absl::IsUnavailable(status)) ++attempts.num_broken;
+  const bool is_lost =
+      attempts.num_broken >= kMaxBroken && !(is_kept() && seat_.may_move());
+  if (is_lost || attempts.num_misplaced >= kMaxBroken) co_return Next::kEnd;
   if (IsUnservedForLong(attempts, status)) {
     status = UnservedError(status);
     co_return Next::kEnd;

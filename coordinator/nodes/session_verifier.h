@@ -43,14 +43,14 @@ class SessionVerifier final : public VerifyStub {
   SessionVerifier(SessionPool& pool, const SessionId& session,
                   Seat<VerifierNode> seat, const NodeDescription& description);
 
-  // Is called before the first Verify.
-  void set_use(const SessionUse& use) { seat_.set_use(use); }
+  void set_use(const SessionUse& use) { seat_.set_use(use); }  // before Verify
 
   // IsOutgrown: for some seconds no verifier has had room for the text.
   // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
   // UNAVAILABLE: an opening fails everywhere, or it would be the fourth move in
-  // a minute, or all that are left would have to begin the session anew.
-  // ABORTED: only other models are. INTERNAL and IsPoison: nodes were lost.
+  // a minute, or its node is well and answers it alone as another service does,
+  // or all that are left would have to begin the session anew. ABORTED: only
+  // other models are. INTERNAL and IsPoison: nodes were lost.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
   int MostDrafts(int text_length) const override {

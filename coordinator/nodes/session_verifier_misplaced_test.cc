@@ -66,6 +66,23 @@ TEST_P(MisplacedVerifierTest, AStreamEndsWhereItSaysThatAllIsWell) {
   EXPECT_LT(loop_.elapsed() - since, std::chrono::seconds(5));
 }
 
+// What it answered while it said nothing of itself is no sign of that.
+TEST_P(MisplacedVerifierTest, AStreamThatHasHeldOutlastsALateRefusal) {
+  Start(/*num_verifiers=*/1, /*num_streams=*/1);
+  RunUntil([&] { return HaveAllSteps(10); });
+  processes_[0].unsaid = processes_[0].refusal = GetParam();
+  const auto run_for = [&](std::chrono::seconds time) {
+    const auto since = loop_.elapsed();
+    RunUntil([&] { return loop_.elapsed() - since > time; });
+  };
+  run_for(std::chrono::seconds(30));
+  processes_[0].unsaid = absl::OkStatus();
+  run_for(std::chrono::seconds(2));
+  processes_[0].refusal = absl::OkStatus();
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
 TEST_P(MisplacedVerifierTest, AnOpeningIsRefusedAtOnce) {
   Start(/*num_verifiers=*/1, /*num_streams=*/0);
   processes_[0].refusal = GetParam();

@@ -198,6 +198,7 @@ void NodePool::Assess() {
                    .weights = options_.expected_weights},
                   tokenizer_hash_);
   num_verifiers_ready_ = verifiers_.CountReady();
+  verifiers_.FindOthers();
   const NodeKnowledge* verifier =
       FirstReady(std::as_const(verifiers_).knowledge());
   AssessDrafters(drafters_.knowledge(),

@@ -241,6 +241,7 @@ Task<void> SimulatedPool::Ask(NodeType& node, NodeGroup<NodeType>& group) {
 void SimulatedPool::Assess() {
   AssessVerifiers(verifiers_.knowledge(), /*terms=*/{}, tokenizer_hash_);
   num_ready_ = verifiers_.CountReady();
+  verifiers_.FindOthers();
   const NodeDescription* first = nullptr;
   for (const NodeKnowledge* node : verifiers_.knowledge()) {
     if (node->ready() && first == nullptr) first = &*node->answer;

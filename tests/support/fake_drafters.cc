@@ -121,7 +121,6 @@ DrafterPool::DrafterPool(EventLoop& loop, std::vector<FakeProcess>& verifiers,
 Task<void> DrafterPool::Learn(DrafterNode& node) {
   group_.Learn(node, co_await node.stub->Describe(milliseconds(1000), none_));
   AssessDrafters(group_.knowledge(), &verifier_);
-  group_.CountReady();
 }
 
 std::unique_ptr<DrafterNode> DrafterPool::Make(const std::string& name,

@@ -83,6 +83,7 @@ class FakePool : public SessionPool {
   void Assess() {
     AssessVerifiers(group_.knowledge(), {}, tokenizer_);
     num_ready_ = group_.CountReady();
+    group_.FindOthers();
   }
   std::unique_ptr<VerifierNode> Make(const std::string& name,
                                      const std::string& address) {
