@@ -30,12 +30,13 @@ void NodeGroup<NodeType>::SetAddresses(
     if (!is_listed) member.node->link.is_leaving = true;
     // What it said before it left says nothing of what comes back.
     if (is_listed != member.knowledge.is_listed) {
-      member.knowledge = {.address = link.address, .is_listed = is_listed};
+      member.knowledge = {
+          .name = name, .address = link.address, .is_listed = is_listed};
     }
   }
   for (const std::string& address : added) {
-    members_.push_back(
-        {.node = make_(name, address), .knowledge = {.address = address}});
+    members_.push_back({.node = make_(name, address),
+                        .knowledge = {.name = name, .address = address}});
   }
 }
 

@@ -25,6 +25,7 @@ inline absl::Status NotAskedYet() {
 
 // What is known of one node. A plain value: its owner guards it.
 struct NodeKnowledge {
+  std::string name = {};     // HOST:PORT as the flag has it
   std::string address = {};  // for logs only
   bool is_listed = true;     // its name has this address
   // What the node answered to the last Describe.

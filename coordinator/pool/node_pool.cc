@@ -296,7 +296,17 @@ void NodePool::Correct(const VerifierNode& node, const NodeDescription& said) {
 absl::Status NodePool::CheckDrafters() const {
   MutexLock lock(mu_);
   absl::Status status;
-  for (const NodeKnowledge* drafter : drafters_.knowledge()) {
+  const auto drafters = drafters_.knowledge();
+  for (const std::string& name : options_.drafters) {
+    const bool has_address = std::any_of(
+        drafters.begin(), drafters.end(),
+        [&](const NodeKnowledge* drafter) { return drafter->name == name; });
+    if (!has_address) {
+      status = absl::UnavailableError(
+          absl::StrCat("the drafter's name ", name, " has no address yet"));
+    }
+  }
+  for (const NodeKnowledge* drafter : drafters) {
     if (drafter->state() == NodeState::kRefused) return drafter->fitness;
     if (drafter->answer.status() == NotAskedYet()) status = NotAskedYet();
   }

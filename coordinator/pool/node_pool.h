@@ -74,7 +74,7 @@ class NodePool final : public SessionPool {
   SessionMoves& moves() override { return moves_; }
   VerifierLosses& losses() override { return losses_; }
   int NumVerifiersReady() const override { return num_verifiers_ready_; }
-  // FAILED_PRECONDITION: one does not fit. UNAVAILABLE: one was not asked yet.
+  // FAILED_PRECONDITION: one does not fit. UNAVAILABLE: one is not known yet.
   absl::Status CheckDrafters() const;
   Overview Describe() const;
   int CountVerifiers(NodeState state) const;

@@ -46,8 +46,9 @@ void AddNodeFlags(CLI::App& app, CoordinatorFlags& flags) {
       ->check(&WhyNoHash);
   app.add_flag(
       "--require-drafter", flags.require_drafter,
-      "exit where a drafter does not fit the verifier, or stands in its "
-      "place, before this coordinator serves, instead of decoding without it");
+      "serve once each drafter's name has had an address, and exit where a "
+      "drafter that answers by then does not fit the verifier, or stands in "
+      "its place, instead of decoding without it");
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,
                  "a drafter has failed that has not answered in this time and "
                  "8 times what its slowest answers and passes of late took")

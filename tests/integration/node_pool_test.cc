@@ -317,6 +317,22 @@ TEST_F(NodePoolTest, ASessionThatLeavesItsVerifierCallsWhoWaitsForRoom) {
   called.wait();
 }
 
+TEST_F(NodePoolTest, DraftersAreNotCheckedBeforeTheirNameHasAnAddress) {
+  const auto drafter = Drafter();
+  resolver_.Set(kDrafters, absl::UnavailableError("no DNS"));
+  Start();
+  const auto is_unknown =
+      StatusIs(absl::StatusCode::kUnavailable,
+               HasSubstr("drafters:7001 has no address yet"));
+  resolver_.WaitForCalls(kDrafters, 2);
+  EXPECT_THAT(pool_->CheckDrafters(), is_unknown);
+  resolver_.Set(kDrafters, std::vector<std::string>());
+  resolver_.WaitForCalls(kDrafters, 2);
+  EXPECT_THAT(pool_->CheckDrafters(), is_unknown);
+  resolver_.Set(kDrafters, {{drafter->address()}});
+  EXPECT_TRUE(Becomes([&] { return pool_->CheckDrafters().ok(); }));
+}
+
 TEST_F(NodePoolTest, WhileNamesCannotBeResolvedTheNodesStay) {
   const auto v1 = Verifier();
   resolver_.Set(kVerifiers, {{v1->address()}});
