@@ -16,7 +16,6 @@ bool CanServe(const NodeDescription& node, const NodeDescription& own,
               const SessionUse& use) {
   return node.tokenizer_hash == own.tokenizer_hash &&
          node.vocab_size == own.vocab_size && node.eos_ids == own.eos_ids &&
-         node.context_length >= use.max_length &&
          Serves(node, {.rule = use.rule, .reply_format = use.reply_format});
 }
 

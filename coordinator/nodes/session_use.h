@@ -14,13 +14,15 @@ namespace outrider {
 struct VerifierNeeds {
   std::optional<RuleKind> rule = {};
   std::optional<ReplyFormat> reply_format = {};
+  // How many a round should have: rather one that takes them.
+  int num_drafts = 0;
 };
 
+// Whether the node does what is not only a wish.
 bool Serves(const NodeDescription& node, const VerifierNeeds& needs);
 
 // What a session uses of its verifiers, beside their model.
 struct SessionUse {
-  int max_length = 0;  // of its text
   // How many a round may have; another node may take fewer.
   int max_draft_tokens = 0;
   bool is_resumed = false;  // it began elsewhere, and is no newcomer here

@@ -4,18 +4,24 @@
 #include <algorithm>
 
 #include "coordinator/nodes/text_room.h"
+#include "core/wire/model_identity.h"
 
 namespace outrider {
 
 VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,
-                        const ModelIdentity& model) {
+                        const NodeDescription& own,
+                        const VerifierNeeds& needs) {
+  const VerifierNeeds served = Serves(own, needs) ? needs : VerifierNeeds();
   VerifierBounds bounds;
   for (const NodeKnowledge* verifier : verifiers) {
     if (!verifier->ready()) continue;
     const NodeDescription& node = *verifier->answer;
     bounds.most_draft_tokens =
         std::max(bounds.most_draft_tokens, node.max_draft_tokens);
-    if (!CheckSame(model, node.identity(), Sameness::kLaw).ok()) continue;
+    const bool may_have_it =
+        Serves(node, served) &&
+        CheckSame(own.identity(), node.identity(), Sameness::kLaw).ok();
+    if (!may_have_it) continue;
     bounds.context_length =
         std::max(bounds.context_length, node.context_length);
     bounds.longest_text = std::max(bounds.longest_text, RoomOf(node));

@@ -25,11 +25,30 @@ TEST(VerifierBoundsTest, EachIsThatOfTheLargestOfItsModelThatIsReady) {
       {.weights_hash = "A", .context_length = 9000, .max_draft_tokens = 32});
   leaving.fitness = absl::UnavailableError("drains");
   const VerifierBounds bounds =
-      BoundsOf({&wide, &roomy, &other, &leaving}, {.weights_hash = "A"});
+      BoundsOf({&wide, &roomy, &other, &leaving}, *wide.answer, /*needs=*/{});
   EXPECT_EQ(bounds.context_length, 8192);
   EXPECT_EQ(bounds.longest_text, 3000);
   EXPECT_EQ(bounds.max_draft_tokens, 8);
   EXPECT_EQ(bounds.most_draft_tokens, 16);
+}
+
+TEST(VerifierBoundsTest, OnesThatLackWhatASessionNeedsCountForNothing) {
+  const NodeKnowledge own = Ready({.context_length = 4096,
+                                   .max_draft_tokens = 4,
+                                   .rules = {RuleKind::kBlock}});
+  const NodeKnowledge larger = Ready({.context_length = 8192,
+                                      .max_draft_tokens = 8,
+                                      .rules = {RuleKind::kRejection}});
+  const auto bounds_for = [&](RuleKind rule) {
+    return BoundsOf({&own, &larger}, *own.answer, {.rule = rule});
+  };
+  const VerifierBounds bounds = bounds_for(RuleKind::kBlock);
+  EXPECT_EQ(bounds.context_length, 4096);
+  EXPECT_EQ(bounds.longest_text, 4096);
+  EXPECT_EQ(bounds.max_draft_tokens, 4);
+  EXPECT_EQ(bounds.most_draft_tokens, 8);
+  // That is what such a request is told, rather than that it is too long.
+  EXPECT_EQ(bounds_for(RuleKind::kCoupled).context_length, 8192);
 }
 
 }  // namespace

@@ -215,12 +215,22 @@ absl::StatusOr<SessionNodes> NodePool::Assign(
     same = CheckSame(wanted->model, answer.identity(), wanted->sameness);
     return same.ok();
   };
+  const auto serves = [&](const VerifierNode& node,
+                          const NodeDescription& answer) {
+    return Serves(answer, needs) && fits(node, answer);
+  };
   auto verifier = verifiers_.Choose(
       session,
       [&](const VerifierNode& node, const NodeDescription& answer) {
-        return Serves(answer, needs) && fits(node, answer);
+        return answer.max_draft_tokens >= needs.num_drafts &&
+               serves(node, answer);
       },
       cache_salt);
+  // Fewer drafts are better than a node that lately failed.
+  if (verifier.seat == nullptr || verifier.is_doubtful) {
+    verifier.seat = nullptr;
+    verifier = verifiers_.Choose(session, serves, cache_salt);
+  }
   // Who reads the request says what this one lacks.
   if (verifier.seat == nullptr) {
     verifier = verifiers_.Choose(session, fits, cache_salt);
@@ -247,7 +257,7 @@ absl::StatusOr<SessionNodes> NodePool::Assign(
           *this, session, std::move(verifier.seat), verifier.description),
       .verifier_description = verifier.description,
       .bounds = BoundsOf(std::as_const(verifiers_).knowledge(),
-                         verifier.description.identity()),
+                         verifier.description, needs),
       .cache_salt = std::move(salt)};
   if (options_.drafters.empty()) return nodes;
   auto drafter = drafters_.Choose(session, /*fits=*/{}, cache_salt);

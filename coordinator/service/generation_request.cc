@@ -292,7 +292,10 @@ std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
 
 VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
                       const std::optional<ReplyFormat>& default_format) {
-  VerifierNeeds needs;
+  // A larger one than this no verifier takes, and none is chosen for it.
+  VerifierNeeds needs = {
+      .num_drafts = static_cast<int>(std::min<uint32_t>(
+          proto.num_speculative_tokens(), std::numeric_limits<int>::max()))};
   const absl::StatusOr<RuleKind> rule = FromProto(proto.acceptance_rule());
   if (!rule.ok()) return needs;
   needs.rule = *rule;

@@ -48,8 +48,9 @@ bool IsResume(const v1::GenerateRequest& proto);
 // Which model a resume asks for; nothing where the request names none.
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 
-// What its verifier has to serve: any other one refuses it. Nothing of what is
-// wrong everywhere. `default_format` is the coordinator's own, if it has one.
+// What its verifier has to serve, any other one refuses it, and the K that it
+// should take, if the request names one. Nothing of what is wrong everywhere.
+// `default_format` is the coordinator's own, if it has one.
 VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
                       const std::optional<ReplyFormat>& default_format);
 
@@ -61,7 +62,9 @@ struct GenerationLimits {
   // text that one has room for is within its context.
   int context_length = 0;
   int longest_text = 0;
-  int max_draft_tokens = 0;      // of the session's nodes
+  // This is what the model's largest verifier and the drafter take, while the
+  // verifier of the moment may take fewer.
+  int max_draft_tokens = 0;
   int most_draft_tokens = 0;     // of any nodes: more is refused
   int default_draft_tokens = 0;  // where a fixed number is wanted
   DraftLengthMode default_draft_length_mode = DraftLengthMode::kFixed;

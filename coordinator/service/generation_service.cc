@@ -41,7 +41,10 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
           GenerationStart{
               .seed = request.seed,
               .prompt_length = static_cast<int>(request.prompt.size()),
-              .num_speculative_tokens = request.num_speculative_tokens,
+              // The verifier that it begins at may take fewer than others.
+              .num_speculative_tokens =
+                  std::min(request.num_speculative_tokens,
+                           nodes.verifier_description.max_draft_tokens),
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
               .model = nodes.verifier_description.identity(),
@@ -218,8 +221,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
   }
 
   if (is_first && IsLossy(request->sampling)) call.tally.CountLossy();
-  nodes->verifier->set_use({.max_length = request->max_length,
-                            .max_draft_tokens = request->num_speculative_tokens,
+  nodes->verifier->set_use({.max_draft_tokens = request->num_speculative_tokens,
                             .is_resumed = !request->delivered.empty(),
                             .reply_format = request->reply_format,
                             .rule = request->rule});

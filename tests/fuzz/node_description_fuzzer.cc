@@ -31,7 +31,7 @@ void AsVerifier(const NodeDescription& node) {
     OUTRIDER_CHECK(most >= 0 && (most == 0 || most <= node.max_draft_tokens));
     OUTRIDER_CHECK(most == 0 || text_length + most <= room);
   }
-  const SessionUse use = {.max_length = node.context_length};
+  const SessionUse use = {};
   const bool has_rule =
       std::count(node.rules.begin(), node.rules.end(), use.rule) == 1;
   OUTRIDER_CHECK(CanServe(node, node, use) == has_rule);

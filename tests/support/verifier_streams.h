@@ -70,7 +70,7 @@ class VerifierStreams : public ::testing::Test {
   std::vector<TokenId> prompt_ = {1, 2};
   SamplingParams sampling_;
   int num_drafts_ = 0;  // of a step, where its verifier takes so many
-  SessionUse use_ = {.max_length = 100, .max_draft_tokens = 4};
+  SessionUse use_ = {.max_draft_tokens = 4};
   std::map<SessionId, uint64_t> poison_;
   std::vector<FakeProcess> processes_;
   std::set<FakeProcess*> restarting_;
