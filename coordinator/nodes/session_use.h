@@ -14,11 +14,8 @@ namespace outrider {
 struct VerifierNeeds {
   std::optional<RuleKind> rule = {};
   std::optional<ReplyFormat> reply_format = {};
-  // How many a round should have: rather one that takes them.
-  int num_drafts = 0;
 };
 
-// Whether the node does what is not only a wish.
 bool Serves(const NodeDescription& node, const VerifierNeeds& needs);
 
 // What a session uses of its verifiers, beside their model.

@@ -18,12 +18,12 @@ VerifierBounds BoundsOf(absl::Span<const NodeKnowledge* const> verifiers,
     const NodeDescription& node = *verifier->answer;
     bounds.most_draft_tokens =
         std::max(bounds.most_draft_tokens, node.max_draft_tokens);
-    const bool may_have_it =
-        Serves(node, served) &&
+    const bool is_own =
         CheckSame(own.identity(), node.identity(), Sameness::kLaw).ok();
-    if (!may_have_it) continue;
+    if (!is_own) continue;
     bounds.context_length =
         std::max(bounds.context_length, node.context_length);
+    if (!Serves(node, served)) continue;
     bounds.longest_text = std::max(bounds.longest_text, RoomOf(node));
     bounds.max_draft_tokens =
         std::max(bounds.max_draft_tokens, node.max_draft_tokens);

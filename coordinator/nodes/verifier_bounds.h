@@ -10,11 +10,13 @@
 namespace outrider {
 
 // What bounds a session of one model: each is that of the largest verifier that
-// is ready and serves its needs, as the session goes there if it has to. One
-// model may be served with contexts of several lengths, by nodes with other
-// flags.
+// is ready, as the session goes there if it has to. One model may be served
+// with contexts of several lengths, by nodes with other flags.
 struct VerifierBounds {
+  // A text above it is too long for the model; others have to wait for, or to
+  // go to, a verifier that serves them.
   int context_length = 0;
+  // These are of those that serve its needs.
   int longest_text = 0;      // that it has room for, within its context
   int max_draft_tokens = 0;  // of a round
   // The same, of all models and needs: no request has more.

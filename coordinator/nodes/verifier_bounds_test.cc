@@ -43,12 +43,12 @@ TEST(VerifierBoundsTest, OnesThatLackWhatASessionNeedsCountForNothing) {
     return BoundsOf({&own, &larger}, *own.answer, {.rule = rule});
   };
   const VerifierBounds bounds = bounds_for(RuleKind::kBlock);
-  EXPECT_EQ(bounds.context_length, 4096);
+  EXPECT_EQ(bounds.context_length, 8192);
   EXPECT_EQ(bounds.longest_text, 4096);
   EXPECT_EQ(bounds.max_draft_tokens, 4);
   EXPECT_EQ(bounds.most_draft_tokens, 8);
   // That is what such a request is told, rather than that it is too long.
-  EXPECT_EQ(bounds_for(RuleKind::kCoupled).context_length, 8192);
+  EXPECT_EQ(bounds_for(RuleKind::kCoupled).longest_text, 8192);
 }
 
 }  // namespace

@@ -219,18 +219,7 @@ absl::StatusOr<SessionNodes> NodePool::Assign(
                           const NodeDescription& answer) {
     return Serves(answer, needs) && fits(node, answer);
   };
-  auto verifier = verifiers_.Choose(
-      session,
-      [&](const VerifierNode& node, const NodeDescription& answer) {
-        return answer.max_draft_tokens >= needs.num_drafts &&
-               serves(node, answer);
-      },
-      cache_salt);
-  // Fewer drafts are better than a node that lately failed.
-  if (verifier.seat == nullptr || verifier.is_doubtful) {
-    verifier.seat = nullptr;
-    verifier = verifiers_.Choose(session, serves, cache_salt);
-  }
+  auto verifier = verifiers_.Choose(session, serves, cache_salt);
   // Who reads the request says what this one lacks.
   if (verifier.seat == nullptr) {
     verifier = verifiers_.Choose(session, fits, cache_salt);

@@ -46,7 +46,7 @@ void AddNodeFlags(CLI::App& app, CoordinatorFlags& flags) {
       ->check(&WhyNoHash);
   app.add_flag(
       "--require-drafter", flags.require_drafter,
-      "serve once each drafter's name has had an address, and exit where a "
+      "serve only once each drafter's name has an address, and exit where a "
       "drafter that answers by then does not fit the verifier, or stands in "
       "its place, instead of decoding without it");
   app.add_option("--draft-timeout-ms", flags.draft_timeout_ms,

@@ -2,7 +2,6 @@
 #include "coordinator/service/generation_request.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -292,10 +291,7 @@ std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto) {
 
 VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
                       const std::optional<ReplyFormat>& default_format) {
-  // A larger one than this no verifier takes, and none is chosen for it.
-  VerifierNeeds needs = {
-      .num_drafts = static_cast<int>(std::min<uint32_t>(
-          proto.num_speculative_tokens(), std::numeric_limits<int>::max()))};
+  VerifierNeeds needs;
   const absl::StatusOr<RuleKind> rule = FromProto(proto.acceptance_rule());
   if (!rule.ok()) return needs;
   needs.rule = *rule;

@@ -48,9 +48,8 @@ bool IsResume(const v1::GenerateRequest& proto);
 // Which model a resume asks for; nothing where the request names none.
 std::optional<WantedModel> WantedModelOf(const v1::GenerateRequest& proto);
 
-// What its verifier has to serve, any other one refuses it, and the K that it
-// should take, if the request names one. Nothing of what is wrong everywhere.
-// `default_format` is the coordinator's own, if it has one.
+// What its verifier has to serve: any other one refuses it. Nothing of what is
+// wrong everywhere. `default_format` is the coordinator's own, if it has one.
 VerifierNeeds NeedsOf(const v1::GenerateRequest& proto,
                       const std::optional<ReplyFormat>& default_format);
 

@@ -41,10 +41,7 @@ GenerationUpdate FirstUpdate(const GenerationRequest& request,
           GenerationStart{
               .seed = request.seed,
               .prompt_length = static_cast<int>(request.prompt.size()),
-              // The verifier that it begins at may take fewer than others.
-              .num_speculative_tokens =
-                  std::min(request.num_speculative_tokens,
-                           nodes.verifier_description.max_draft_tokens),
+              .num_speculative_tokens = request.num_speculative_tokens,
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
               .model = nodes.verifier_description.identity(),

@@ -12,7 +12,7 @@ namespace outrider {
 
 // Keeps the server's health in step with the pool (SERVING while a verifier is
 // ready) until a termination signal, and returns its number. With
-// `require_drafter`, it begins to serve once each drafter's name has had an
+// `require_drafter`, it begins to serve once each drafter's name has an
 // address and each drafter was asked what it is, and returns
 // FAILED_PRECONDITION where one of those that answer by then is found not to
 // fit, or in the verifier's place; what it waits for is logged. Calls `tick`

@@ -68,8 +68,10 @@ void RequestReads::RefuseOldest(Entries& entries, const char* why) {
 }
 
 int64_t RequestReads::Patience() const {
-  return std::max(limits_.patience / static_cast<int64_t>(waiting_.size()),
-                  limits_.least_patience);
+  const auto num_waiting = static_cast<int64_t>(waiting_.size());
+  const int64_t times =
+      (num_waiting + limits_.few_waiting - 1) / limits_.few_waiting;
+  return std::max(limits_.patience / times, limits_.least_patience);
 }
 
 // Those who wait take the places that there are, and those of who stalls.

@@ -19,7 +19,8 @@ namespace outrider {
 // Who stalls must not keep others waiting: while any wait, reads that have
 // taken too long are refused, the oldest first. The more wait, the less time a
 // read has, so that any rate of stalled ones below `most_reads` in each
-// `least_patience` lets others through at once. Who waits longest goes first.
+// `least_patience` lets others through at once. Who waits longest goes first. A
+// burst of requests that come by themselves is not taken for stalled ones.
 //
 // Time is counted in ticks, which come to the same queue as what was read: a
 // process that is held up for a while finds nobody late on its return.
@@ -52,10 +53,11 @@ class RequestReads {
   struct Limits {
     size_t most_reads = 0;  // at the same time
     size_t most_waiting = 1024;
-    // So many ticks a read may take while one waits. Where more wait it is as
-    // many times less, but no less than this.
+    // So many ticks a read may take while up to `few_waiting` wait. Where there
+    // are so many times more it is as many times less, but no less than this.
     int64_t patience = 50;
-    int64_t least_patience = 3;
+    int64_t few_waiting = 8;
+    int64_t least_patience = 6;
     // No read takes longer, even if nobody waits.
     int64_t longest = 1500;
   };

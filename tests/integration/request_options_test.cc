@@ -224,26 +224,7 @@ TEST(RequestOptionsTest, ARequestGoesToAVerifierThatServesWhatItAsksFor) {
   EXPECT_THAT(Generate(cluster, request).status, IsOk());
 }
 
-TEST(RequestOptionsTest, AStreamSaysWhichKItsVerifierTakes) {
-  InProcessCluster::Options options = SmallCluster();
-  options.other_targets = {options.target};
-  options.other_max_draft_tokens = 2;
-  options.rules = {RuleKind::kRejection};
-  InProcessCluster cluster(options);
-  ASSERT_TRUE(cluster.WaitUntilReady());
-  // It goes where its K is taken, though another has fewer sessions.
-  const auto seat = SitAt(cluster, cluster.verifier());
-  client::GenerationRequest request = Greedy({1}, 10, /*k=*/8);
-  Result result = Generate(cluster, request);
-  EXPECT_THAT(result.status, IsOk());
-  EXPECT_EQ(result.start->num_speculative_tokens, 8);
-  // One alone has the rule.
-  request.acceptance_rule = RuleKind::kCoupled;
-  result = Generate(cluster, request);
-  EXPECT_THAT(result.status, IsOk());
-  EXPECT_EQ(result.start->num_speculative_tokens, 2);
-}
-
+// A round has as many as its verifier takes.
 TEST(RequestOptionsTest, KIsRefusedOnlyWhereNoVerifierTakesSoMany) {
   InProcessCluster::Options options = SmallCluster();
   options.other_targets = {options.target};
