@@ -375,7 +375,7 @@ BROKEN = [
      lambda o: o.settings("coordinator").update(SCHEDULE="predraft"),
      ["--schedule predraft, but the drafter has no GPU"]),
     ("a schedule that there is not", POOLS, lambda o: o.settings("coordinator").update(SCHEDULE="parallel"),
-     ["Deployment/outrider-coordinator", "--schedule: Check parallel"]),
+     ["Deployment/outrider-coordinator", "--schedule: needs one of ahead, auto, predraft, sequential, not \"parallel\""]),
     ("weights that the coordinator refuses", LOCAL, lambda o: (
         o.container("verifier")["args"].append("--expect-weights=" + "a" * 64),
         o.container("coordinator")["args"].append("--expect-weights=" + "b" * 64)), ["would refuse the weights"]),

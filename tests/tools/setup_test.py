@@ -68,7 +68,7 @@ class SetupTest(unittest.TestCase):
 
 class MakeHelpTest(unittest.TestCase):
     def test_it_has_a_line_for_each_target(self):
-        lines = subprocess.check_output(["make", "help"], cwd=ROOT, text=True).splitlines()
+        lines = subprocess.check_output(["make", "--no-print-directory", "help"], cwd=ROOT, text=True).splitlines()
         targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
         self.assertEqual({line.split()[0] for line in lines if len(line.split()) > 1}, set(targets))
 
