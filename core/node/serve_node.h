@@ -10,6 +10,7 @@
 #include "core/node/node.h"
 #include "core/node/node_flags.h"
 #include "core/rpc/rpc_service.h"
+#include "core/rpc/server.h"
 #include "core/telemetry/metric_registry.h"
 
 namespace outrider {
@@ -22,7 +23,7 @@ struct ServedNode {
   RpcService& service;  // the node's own, beside that of its cache
   const MetricRegistry& metrics;
   // The largest request that the model can call for.
-  int max_receive_bytes = 0;
+  int max_receive_bytes = RpcServer::Options().max_receive_bytes;
   int64_t max_calls = 0;             // that the node takes at the same time
   std::chrono::seconds max_pass{0};  // 0: a pass may take any time
 };

@@ -30,8 +30,8 @@ constexpr int64_t kMostCalls = std::numeric_limits<int>::max();
 // small may still be as large as any: gRPC has one limit for all methods.
 RequestReads::Limits ReadsOf(const RpcServer::Options& options) {
   constexpr size_t kBytes = 256 << 20;
-  return {.most_reads =
-              std::max<size_t>(kBytes / options.max_receive_bytes, 16)};
+  const int bytes = std::max(1, options.max_receive_bytes);
+  return {.most_reads = std::max<size_t>(kBytes / bytes, 16)};
 }
 constexpr RequestReads::Limits kSmallReads = {.most_reads = 16};
 
