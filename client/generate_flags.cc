@@ -273,11 +273,11 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
 // Each would get what the other leaves.
 absl::Status CheckReaders(const GenerateFlags& flags) {
   std::vector<absl::string_view> readers;  // of standard input
-  if (flags.prompt_file == "-") readers.push_back("--prompt-file");
+  if (flags.prompt_file == "-") readers.emplace_back("--prompt-file");
   if (flags.resume_tokens == "-" || flags.resume_tokens == "@-") {
-    readers.push_back("--resume-tokens");
+    readers.emplace_back("--resume-tokens");
   }
-  if (flags.cache_salt == "@-") readers.push_back("--cache-salt");
+  if (flags.cache_salt == "@-") readers.emplace_back("--cache-salt");
   if (readers.size() < 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(readers[0], " and ", readers[1],
