@@ -24,9 +24,9 @@ TEST(SessionUseTest, AnotherNodeHasToServeWhatTheSessionUses) {
   NodeDescription fewer_drafts = kNode;
   fewer_drafts.max_draft_tokens = 3;
   EXPECT_TRUE(CanServe(fewer_drafts, kNode, use));
-  NodeDescription shorter = kNode;  // its text may never become so long
-  shorter.context_length = 999;
-  EXPECT_TRUE(CanServe(shorter, kNode, use));
+  NodeDescription smaller = kNode;  // its text may never become so long
+  smaller.context_length = 999;
+  EXPECT_TRUE(CanServe(/*node=*/smaller, /*own=*/kNode, use));
   const std::function<void(NodeDescription&)> lacks[] = {
       [](NodeDescription& node) { node.tokenizer_hash = "other"; },
       [](NodeDescription& node) { node.vocab_size = 11; },
