@@ -347,7 +347,7 @@ class CheckConfigTest(ProgramTest):
                 (all_three, ["--listen", "0.0.0.0:7000"], "--insecure"),
                 ([coordinator], ["--listn", "x"], "--listn"),
                 ([coordinator], ["--metrics-listen", "9090"], "--metrics-listen needs HOST:PORT, such as"),
-                ([coordinator], ["--metrics-listen", "unix:/tmp/x"], "--metrics-listen needs HOST:PORT, such as"),
+                ([coordinator], ["--metrics-listen", "unix:/run/x"], "--metrics-listen needs HOST:PORT, such as"),
                 ([coordinator], ["--tls-cert", certificate], "--tls-key"),
                 ([coordinator], ["--tls-cert", certificate, "--tls-key", other_key], "is not the key of"),
                 ([coordinator], ["--tls-cert", key, "--tls-key", key], "no certificate"),
