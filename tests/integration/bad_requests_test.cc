@@ -22,7 +22,10 @@ TEST(BadRequestsTest, AreRefusedByNameAndHurtNothing) {
   std::function<void()> act;
   InProcessCluster::Options options = SmallCluster();
   options.target.table = ActInRound(options.target.table, 50, act);
+  DrafterFirst drafter_first;
+  options.target.table = drafter_first.Around(options.target.table);
   InProcessCluster cluster(options);
+  drafter_first.Watch(cluster);
   ASSERT_TRUE(cluster.WaitUntilReady());
   act = [&] { hold.Wait(); };
   // A good stream that is in its middle while the bad ones come.
