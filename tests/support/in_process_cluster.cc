@@ -11,6 +11,7 @@
 #include "core/tokenizer/tokenizer_loader.h"
 #include "core/wire/message_limits.h"
 #include "drafter/drafter_service.h"
+#include "tests/support/small_cluster.h"
 #include "verifier/verifier_service.h"
 
 namespace outrider::testing {
@@ -143,6 +144,7 @@ NodeDescription InProcessCluster::Describe(
 }
 
 bool InProcessCluster::WaitUntilReady() {
+  HaveFirstStreams();
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < deadline) {
@@ -151,9 +153,8 @@ bool InProcessCluster::WaitUntilReady() {
         nodes.verifiers.size() > others_.size() &&
         nodes.drafters.size() + nodes.refused_drafters.size() >
             other_drafters_.size();
-    // The thread sanitizer holds up the first threads whose calls complete,
-    // until it has the names for its list of false alarms: on a busy machine
-    // for longer than an attempt to connect may take.
+    // The first calls may take longer than an attempt to connect may, as
+    // HaveFirstStreams says.
     if (knows_all && client_->Describe(std::chrono::seconds(5)).ok()) {
       return true;
     }

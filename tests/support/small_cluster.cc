@@ -72,6 +72,15 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
   return result;
 }
 
+void HaveFirstStreams() {
+  static std::atomic<bool> had_any = false;
+  if (had_any.exchange(true)) return;
+  InProcessCluster cluster(SmallCluster());
+  if (cluster.WaitUntilReady()) {
+    GenerateWithDrafts(cluster, Greedy({5}, 60, /*k=*/4));
+  }
+}
+
 Seat<VerifierNode> SitAt(InProcessCluster& cluster, const LocalNode& verifier) {
   const auto is_it = [address = verifier.address()](const VerifierNode& node,
                                                     const NodeDescription&) {
@@ -102,8 +111,7 @@ void DrafterFirst::Await() {
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!is_over_) {
     is_over_ = std::chrono::steady_clock::now() > deadline ||
-               cluster_.load()->drafter().counters().num_finished(
-                   NodeCall::kModel, absl::StatusCode::kOk) > 0;
+               cluster_.load()->drafter().counters().num_finished() > 0;
     if (!is_over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

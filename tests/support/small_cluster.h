@@ -45,6 +45,11 @@ Result GenerateWithDrafts(InProcessCluster& cluster,
                           const client::GenerationRequest& request,
                           int more_than = 0);
 
+// Runs streams with drafts at a cluster of its own, once a process. The first
+// calls of a process take long under the thread sanitizer, which then reads the
+// names for its list of false alarms: to a test these are a node that is late.
+void HaveFirstStreams();
+
 // A place on this verifier, as one more of its sessions. It must end before the
 // cluster does.
 Seat<VerifierNode> SitAt(InProcessCluster& cluster, const LocalNode& verifier);
