@@ -224,18 +224,28 @@ class MetricsTest(ScrapingTest):
 
     def test_an_acceptance_line_of_fields_comes_every_ten_seconds(self):
         self.start_all("--log-json")
-        rounds = self.run_client("-k", "4", "--max-tokens", "30")["rounds"]
-        line = wait_until("the line has come", lambda: next(
-            (one for one in map(json.loads, self.coordinator.err().splitlines()) if one["message"] == "acceptance"), None))
+        rounds, num_tokens = [], 0
+        while not any(one["accepted"] for one in rounds):  # none waits for a drafter that is slow to begin
+            rounds += self.run_client("-k", "4", "--max-tokens", "30")["rounds"]
+            num_tokens += 30
+        wait_until("the lines have come", lambda: sum(line["tokens"] for line in self.acceptance_lines()) == num_tokens)
+        lines = self.acceptance_lines()
+        for line in lines:
+            self.assertGreaterEqual(line["seconds"], 10)
+        for what in ("drafted", "accepted"):
+            self.assertEqual(sum(line[what] for line in lines), sum(one[what] for one in rounds))
+        self.assertEqual(sum(line["rounds"] for line in lines), len(rounds))
+        if len(lines) > 1:
+            return  # shares are those of each line's rounds
         drafted, accepted = (sum(one[what] for one in rounds) for what in ("drafted", "accepted"))
-        self.assertGreaterEqual(line["seconds"], 10)
-        self.assertLess(line["seconds"], 12)
-        self.assertEqual([line[name] for name in ("rounds", "tokens", "drafted", "accepted")],
-                         [len(rounds), 30, drafted, accepted])
-        self.assertAlmostEqual(line["acceptance"], accepted / drafted, delta=0.001)
+        self.assertAlmostEqual(lines[0]["acceptance"], accepted / drafted, delta=0.001)
         firsts = [one for one in rounds if one["drafted"] > 0]
-        self.assertAlmostEqual(line["acceptance_by_position"][0],
+        self.assertAlmostEqual(lines[0]["acceptance_by_position"][0],
                                sum(one["accepted"] > 0 for one in firsts) / len(firsts), delta=0.001)
+
+    def acceptance_lines(self):
+        lines = map(json.loads, self.coordinator.err().splitlines())
+        return [line for line in lines if line["message"] == "acceptance"]
 
 
 if __name__ == "__main__":

@@ -286,10 +286,9 @@ TEST_F(MovesTest, AStreamThatHoldsBeyondItsDeadlineCanBeResumed) {
   Start(/*num_others=*/0);
   act_ = [&] { cluster_->StopVerifier(); };
   const auto stream = cluster_->client().Generate(
-      Greedy({5}, kStreamLength, kDrafts), std::chrono::seconds(3));
+      Greedy({5}, kStreamLength, kDrafts), std::chrono::seconds(5));
   const Result broken = Drain(*stream);
   EXPECT_THAT(broken.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
-  act_ = nullptr;
   cluster_->StartVerifier();
   ASSERT_TRUE(Becomes([&] { return cluster_->pool().HasVerifier(); }));
   ExpectPlainTogether(broken, Generate(*cluster_, stream->ResumeRequest()));

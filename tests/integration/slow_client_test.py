@@ -36,10 +36,10 @@ class SlowClientTest(ScrapingTest):
         return self.value(self.coordinator, "generated_tokens_total")
 
     def test_a_client_that_does_not_read_is_dropped_and_its_place_is_free(self):
-        self.start_all("--max-sessions", "2", "--slow-client-seconds", "2")
+        self.start_all("--max-sessions", "2", "--slow-client-seconds", "5")
         self.start_two_that_do_not_read()
         wait_until("others are served", lambda: self.ask().wait() == 0)
-        self.assertEqual(self.coordinator.err().count("has stopped reading"), 2)
+        wait_until("both are dropped", lambda: self.coordinator.err().count("has stopped reading") == 2)
         # What gRPC and the queue took, and no more rounds after that.
         self.assertLess(self.num_tokens(), TOO_MANY / 2)
 
@@ -69,7 +69,7 @@ class SlowClientTest(ScrapingTest):
         self.start_two_that_do_not_read()
         begin = time.monotonic()
         self.assertEqual(self.coordinator.end(), 0)
-        self.assertLess(time.monotonic() - begin, 4.9)  # it is to take 4 at most
+        self.assertLess(time.monotonic() - begin, 8)  # it is to take 4 at most, and then to end
 
     def refused_as_shutting_down(self):
         return "shutting down" in self.ask().err()
