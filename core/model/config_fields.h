@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_MODEL_CONFIG_FIELDS_H_
 #define OUTRIDER_CORE_MODEL_CONFIG_FIELDS_H_
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,9 @@ class ConfigFields {
   std::string String(absl::string_view name,
                      std::optional<std::string> fallback = std::nullopt);
 
+  void AllAmong(std::initializer_list<absl::string_view> names) {
+    Adopt(fields_.AllAmong(names));
+  }
   void Invalid(absl::string_view problem) { Adopt(fields_.Invalid(problem)); }
   void Unsupported(absl::string_view part) { Adopt(fields_.Unsupported(part)); }
   void Adopt(const absl::Status& status) { status_.Update(status); }

@@ -2,6 +2,7 @@
 #include "core/model/model_config.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -124,6 +125,108 @@ TEST(ModelConfigTest, YarnIsReadWithItsDefaultsAndStretchesTheContext) {
   EXPECT_EQ(named.magnitude, 1.5);
   EXPECT_EQ(named.beta_fast, 8);
   EXPECT_FALSE(named.has_whole_bounds);
+}
+
+// DeepSeek-R1-0528-Qwen3-8B has it so, and its makers meant a magnitude of 1:
+// by vLLM and SGLang, attn_factor multiplies what the factor gives.
+TEST(ModelConfigTest, AttnFactorMultipliesYarnsOwnMagnitude) {
+  json yarn = {{"rope_type", "yarn"},
+               {"factor", 4.0},
+               {"original_max_position_embeddings", 32768},
+               {"attn_factor", 0.8782488562869419}};
+  const auto magnitude = [&yarn] {
+    return Parse(With(Typed("qwen3"), {{"rope_scaling", yarn}}))
+        .rope_scaling.magnitude;
+  };
+  EXPECT_NEAR(magnitude(), 1.0, 1e-12);
+  yarn["mscale"] = 2.0;
+  yarn["mscale_all_dim"] = 1.0;
+  yarn["attn_factor"] = 0.5;
+  EXPECT_NEAR(magnitude(), 0.5 * 1.2772589 / 1.1386294, 1e-6);
+
+  yarn["attention_factor"] = 1.25;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(magnitude(), 1.25);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("attention_factor"), HasSubstr("attn_factor"),
+                    HasSubstr("config.json: rope_scaling")));
+}
+
+TEST(ModelConfigTest, KeysOfARopeThatWouldChangeItsNumbersAreRefusedByName) {
+  const json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  const std::vector<std::pair<const char*, json>> refused = {
+      {"extrapolation_factor", 0.5},   {"apply_yarn_scaling", false},
+      {"partial_rotary_factor", 0.5},  {"llama_4_scaling_beta", 0.1},
+      {"mrope_section", {16, 24, 24}}, {"full_attention", json::object()}};
+  for (const auto& [key, value] : refused) {
+    for (const char* name : {"rope_scaling", "rope_parameters"}) {
+      const absl::Status status =
+          Error(With(Llama(), {{name, With(yarn, {{key, value}})}}));
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << key;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr(key), HasSubstr(name)));
+    }
+  }
+}
+
+// What published models have there: Qwen2.5, Llama 3.1, Yarn-Mistral, vicuna,
+// and what vLLM reads with the values that it has anyway.
+TEST(ModelConfigTest, HarmlessKeysOfARopeAreRead) {
+  for (const char* text :
+       {R"({"type": "yarn", "rope_type": "yarn", "factor": 4.0,
+            "original_max_position_embeddings": 128})",
+        R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192})",
+        R"({"type": "yarn", "factor": 16.0, "finetuned": true,
+            "original_max_position_embeddings": 128})",
+        R"({"type": "linear", "factor": 4.0})",
+        R"({"rope_type": "yarn", "factor": 4.0, "beta_fast": 32,
+            "beta_slow": 1, "truncate": true, "attn_factor": 1.0,
+            "mscale": 1.0, "mscale_all_dim": 1.0, "extrapolation_factor": 1,
+            "apply_yarn_scaling": true, "partial_rotary_factor": 1.0})",
+        R"({"rope_type": "default", "rope_theta": 1000000})"}) {
+    const absl::Status status =
+        Error(With(Llama(), {{"rope_scaling", json::parse(text)}}));
+    EXPECT_TRUE(status.ok()) << status << text;
+  }
+}
+
+// vicuna-7b-v1.5-16k: its max_position_embeddings is that of Llama 2.
+TEST(ModelConfigTest, LinearScalingStretchesTheContext) {
+  const auto length = [](const json& linear) {
+    return Parse(With(Llama(), {{"max_position_embeddings", 4096},
+                                {"rope_scaling", linear}}))
+        .context_length;
+  };
+  EXPECT_EQ(length({{"type", "linear"}, {"factor", 4.0}}), 16384);
+  EXPECT_EQ(length({{"type", "linear"},
+                    {"factor", 2.5},
+                    {"original_max_position_embeddings", 2048}}),
+            5120);
+  // Llama 3.1 has its whole context there.
+  EXPECT_EQ(length({{"type", "llama3"},
+                    {"factor", 8.0},
+                    {"low_freq_factor", 1},
+                    {"high_freq_factor", 4},
+                    {"original_max_position_embeddings", 512}}),
+            4096);
+}
+
+// transformers 5 reads it so.
+TEST(ModelConfigTest, ARopeWithoutATypeIsTheDefaultOne) {
+  const json theta = {{"rope_theta", 5e5}};
+  for (const json& config :
+       {With(Llama(), {{"rope_parameters", theta}}),
+        With(Llama(),
+             {{"rope_parameters", theta},
+              {"rope_scaling", {{"type", "default"}, {"rope_theta", 5e5}}}})}) {
+    EXPECT_EQ(Parse(config).rope_theta, 5e5);
+    EXPECT_EQ(Parse(config).rope_scaling.kind, RopeScaling::Kind::kNone);
+  }
+  EXPECT_EQ(Parse(With(Llama(), {{"rope_scaling", json::object()}}))
+                .rope_scaling.kind,
+            RopeScaling::Kind::kNone);
 }
 
 // What transformers 5 writes for a Qwen3, and what the cards of such models say
@@ -303,9 +406,19 @@ TEST(ModelConfigTest, ValuesThatMakeNoSenseAreRefusedByField) {
       {{{"rms_norm_eps", 0}}, "rms_norm_eps"},
       {{{"rope_theta", -1}}, "rope_theta"},
       {{{"rope_scaling", 3}}, "rope_scaling"},
-      {{{"rope_scaling", {{"factor", 2}}}}, "type"},
+      {{{"rope_scaling", {{"factor", 2}}}}, "rope_type is missing"},
       {{{"rope_scaling", {{"rope_type", "linear"}}}}, "factor"},
+      {{{"rope_scaling", {{"rope_type", "linear"}, {"factor", 1e9}}}},
+       "original_max_position_embeddings"},
       {{{"rope_scaling", {{"rope_type", "yarn"}}}}, "factor"},
+      {{{"rope_scaling",
+         {{"rope_type", "yarn"}, {"factor", 2}, {"attn_factor", 0}}}},
+       "attn_factor"},
+      {{{"rope_scaling",
+         {{"rope_type", "yarn"},
+          {"factor", 2},
+          {"extrapolation_factor", "1"}}}},
+       "extrapolation_factor"},
       {{{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 0.5}}}},
        "factor is below 1"},
       {{{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 1e9}}}},

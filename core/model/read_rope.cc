@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 
 namespace outrider {
 namespace {
@@ -17,6 +18,7 @@ nlohmann::json SpelledAlike(nlohmann::json rope, double rope_theta) {
     rope["rope_type"] = rope["type"];
   }
   rope.erase("type");
+  if (!rope.contains("rope_type")) rope["rope_type"] = "default";
   if (!rope.contains("rope_theta")) rope["rope_theta"] = rope_theta;
   return rope;
 }
@@ -44,6 +46,46 @@ double MagnitudeOfYarn(double factor, double scale) {
   return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
 }
 
+// transformers takes attention_factor alone; attn_factor is vLLM's and
+// SGLang's, and multiplies what is the default of the other.
+double ReadMagnitude(ConfigFields& rope, double factor) {
+  const double scale = rope.Number("mscale", 0);
+  const double scale_of_all = rope.Number("mscale_all_dim", 0);
+  const double by_factor = scale != 0 && scale_of_all != 0
+                               ? MagnitudeOfYarn(factor, scale) /
+                                     MagnitudeOfYarn(factor, scale_of_all)
+                               : MagnitudeOfYarn(factor, 1);
+  const double multiplier = rope.PositiveNumber("attn_factor", 1);
+  if (rope.Find("attention_factor") && rope.Find("attn_factor")) {
+    OUTRIDER_LOG(kWarning)
+        << rope.where()
+        << ": attention_factor counts, as in transformers, and attn_factor is "
+           "ignored: keep the one that the model was trained with";
+  }
+  return rope.PositiveNumber("attention_factor", by_factor * multiplier);
+}
+
+// Published instructions add rope_scaling, and leave max_position_embeddings as
+// it was: the context is as long as vLLM has it.
+void StretchContext(ConfigFields& rope, double original, ModelConfig& config) {
+  const double context = config.rope_scaling.factor * original;
+  if (context < 1 || context > kMaxContextLength) {
+    rope.Invalid(
+        "factor times original_max_position_embeddings, or else "
+        "max_position_embeddings, is no length");
+    return;
+  }
+  config.context_length = static_cast<int>(context);
+}
+
+void ReadLinear(ConfigFields& rope, ModelConfig& config) {
+  config.rope_scaling.kind = RopeScaling::Kind::kLinear;
+  config.rope_scaling.factor = rope.PositiveNumber("factor");
+  const double original = rope.PositiveNumber(
+      "original_max_position_embeddings", config.context_length);
+  if (rope.status().ok()) StretchContext(rope, original, config);
+}
+
 // Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language
 // Models", with the names and defaults of transformers.
 void ReadYarn(ConfigFields& rope, ModelConfig& config) {
@@ -55,28 +97,14 @@ void ReadYarn(ConfigFields& rope, ModelConfig& config) {
   scaling.beta_fast = rope.PositiveNumber("beta_fast", scaling.beta_fast);
   scaling.beta_slow = rope.PositiveNumber("beta_slow", scaling.beta_slow);
   scaling.has_whole_bounds = rope.Bool("truncate", true);
-  const double scale = rope.Number("mscale", 0);
-  const double scale_of_all = rope.Number("mscale_all_dim", 0);
-  scaling.magnitude = rope.PositiveNumber(
-      "attention_factor",
-      scale != 0 && scale_of_all != 0
-          ? MagnitudeOfYarn(scaling.factor, scale) /
-                MagnitudeOfYarn(scaling.factor, scale_of_all)
-          : MagnitudeOfYarn(scaling.factor, 1));
+  scaling.magnitude = ReadMagnitude(rope, scaling.factor);
   if (!rope.status().ok()) return;
   if (config.rope_theta <= 1) rope.Invalid("rope_theta is not above 1");
   if (scaling.factor < 1) rope.Invalid("factor is below 1");
   if (scaling.beta_fast < scaling.beta_slow) {
     rope.Invalid("beta_fast is below beta_slow");
   }
-  // Published instructions add rope_scaling, and leave
-  // max_position_embeddings as it was.
-  const double context = scaling.factor * scaling.original_context_length;
-  if (context < 1 || context > kMaxContextLength) {
-    rope.Invalid("factor times original_max_position_embeddings is no length");
-    return;
-  }
-  config.context_length = static_cast<int>(context);
+  StretchContext(rope, scaling.original_context_length, config);
 }
 
 void ReadLlama3(ConfigFields& rope, RopeScaling& scaling) {
@@ -91,12 +119,20 @@ void ReadLlama3(ConfigFields& rope, RopeScaling& scaling) {
   }
 }
 
+// transformers 5 takes a missing type for "default", which has no factor:
+// whoever gives one meant another type.
+std::string ReadType(ConfigFields& rope) {
+  for (const char* name : {"rope_type", "type"}) {
+    if (rope.Find(name) != nullptr) return rope.String(name);
+  }
+  if (rope.Find("factor") != nullptr) rope.Invalid("rope_type is missing");
+  return "default";
+}
+
 void ReadScaling(ConfigFields& rope, ModelConfig& config) {
-  const std::string type =
-      rope.String(rope.Find("rope_type") ? "rope_type" : "type");
+  const std::string type = ReadType(rope);
   if (type == "linear") {
-    config.rope_scaling.kind = RopeScaling::Kind::kLinear;
-    config.rope_scaling.factor = rope.PositiveNumber("factor");
+    ReadLinear(rope, config);
   } else if (type == "llama3") {
     ReadLlama3(rope, config.rope_scaling);
   } else if (type == "yarn") {
@@ -104,6 +140,27 @@ void ReadScaling(ConfigFields& rope, ModelConfig& config) {
   } else if (type != "default" && rope.status().ok()) {
     rope.Unsupported(absl::StrCat("rope type \"", type, "\""));
   }
+}
+
+// Whatever would change the numbers and is not in RopeScaling. A key of another
+// type than the object's is ignored by transformers and vLLM too, and
+// "finetuned" only tells how a model was made.
+void RefuseUnsupportedKeys(ConfigFields& rope) {
+  if (rope.Number("partial_rotary_factor", 1) != 1) {
+    rope.Unsupported("partial_rotary_factor other than 1");
+  }
+  if (rope.Number("extrapolation_factor", 1) != 1) {
+    rope.Unsupported("extrapolation_factor other than 1");
+  }
+  if (!rope.Bool("apply_yarn_scaling", true)) {
+    rope.Unsupported("apply_yarn_scaling false");
+  }
+  rope.AllAmong({"rope_type", "type", "rope_theta", "factor",
+                 "original_max_position_embeddings", "attention_factor",
+                 "attn_factor", "beta_fast", "beta_slow", "mscale",
+                 "mscale_all_dim", "truncate", "low_freq_factor",
+                 "high_freq_factor", "partial_rotary_factor",
+                 "extrapolation_factor", "apply_yarn_scaling", "finetuned"});
 }
 
 }  // namespace
@@ -118,10 +175,8 @@ void ReadRope(ConfigFields& fields, ModelConfig& config) {
   ConfigFields rope(*object, absl::StrCat(fields.where(), ": ", name));
   if (object->is_object()) {
     config.rope_theta = rope.PositiveNumber("rope_theta", config.rope_theta);
-    if (rope.Number("partial_rotary_factor", 1.0) != 1.0) {
-      rope.Unsupported("partial_rotary_factor other than 1");
-    }
     ReadScaling(rope, config);
+    RefuseUnsupportedKeys(rope);
   }
   fields.Adopt(rope.status());
 }

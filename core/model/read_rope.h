@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// rope_theta and rope_scaling of `config`, and under YaRN the context's length,
-// which is max_position_embeddings until then.
+// rope_theta and rope_scaling of `config`, and under linear scaling and YaRN
+// the context's length, which is max_position_embeddings until then.
 // transformers 4 has rope_theta beside rope_scaling {"type" or "rope_type"};
 // transformers 5 has both in rope_parameters. Problems are left in `fields`.
 void ReadRope(ConfigFields& fields, ModelConfig& config);
