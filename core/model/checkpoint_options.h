@@ -11,11 +11,11 @@ struct CheckpointOptions {
   std::string model_directory = {};
   // "cpu", "cuda" or "cuda:N".
   std::string device = "cpu";
-  // "float32", "bfloat16" or "auto": bfloat16 where the checkpoint has it,
-  // whatever the CPU, so that all replicas serve one model; else float32, which
-  // loses nothing of a float16. Activations are float32 in any case. The log
-  // says which and why. A GPU has "bfloat16" and "float16", and "auto" takes
-  // that of the checkpoint.
+  // "float32", "bfloat16" or "auto": bfloat16 where all matrices of the
+  // checkpoint have it, whatever the CPU, so that all replicas serve one model;
+  // else float32, which loses nothing of a float16. Activations are float32 in
+  // any case. The log says which and why. A GPU has "bfloat16" and "float16",
+  // and "auto" takes the one that all matrices have.
   std::string dtype = "auto";
   // A level of core/kernels by name, or "auto": the CPU's fastest one, by a
   // short measurement. A GPU takes no other than "auto". "aten": torch's own

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/torch_model/device.h"
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/base/log.h"
 
@@ -12,34 +16,45 @@ namespace {
 
 using c10::ScalarType;
 
-// The first dtype that bfloat16 would round, of the tensors that hold most of
-// the model: the matrices. Empty where there is none. A float16 has three more
-// bits of precision than a bfloat16.
-std::string WiderThanBfloat16(const Checkpoint& checkpoint) {
+// The dtypes of the tensors that hold most of the model: the matrices.
+using Dtypes = std::set<std::string>;
+
+Dtypes DtypesOfMatrices(const Checkpoint& checkpoint) {
+  Dtypes dtypes;
   for (const auto& [name, entry] : checkpoint.tensors()) {
-    const bool is_wider = entry.dtype == "F32" || entry.dtype == "F16";
-    if (entry.shape.size() == 2 && is_wider) return entry.dtype;
+    if (entry.shape.size() == 2) dtypes.insert(entry.dtype);
   }
-  return "";
+  return dtypes;
 }
 
-ScalarType ChooseForCpu(const std::string& wider) {
-  if (!wider.empty()) {
-    OUTRIDER_LOG(kInfo) << "dtype float32, which holds the checkpoint's "
-                        << wider << " without loss";
-    return ScalarType::Float;
+ScalarType ChooseForCpu(const Dtypes& dtypes) {
+  if (dtypes == Dtypes{"BF16"}) {
+    OUTRIDER_LOG(kInfo) << "dtype bfloat16, that of the checkpoint";
+    return ScalarType::BFloat16;
   }
-  OUTRIDER_LOG(kInfo) << "dtype bfloat16, that of the checkpoint";
-  return ScalarType::BFloat16;
+  OUTRIDER_LOG(kInfo) << "dtype float32, which holds the checkpoint's "
+                      << absl::StrJoin(dtypes, " and ") << " without loss";
+  return ScalarType::Float;
 }
 
-absl::StatusOr<ScalarType> ChooseForGpu(const std::string& wider) {
-  if (wider.empty()) return ScalarType::BFloat16;
-  if (wider == "F16") return ScalarType::Half;
+absl::StatusOr<ScalarType> ChooseForGpu(const Dtypes& dtypes) {
+  if (dtypes == Dtypes{"BF16"}) return ScalarType::BFloat16;
+  if (dtypes == Dtypes{"F16"}) return ScalarType::Half;
   return absl::InvalidArgumentError(absl::StrCat(
-      "the checkpoint's ", wider,
-      " would be rounded on a GPU, whose kernels have 16 bits: say so with "
-      "--dtype bfloat16 or float16, or use the device cpu"));
+      "the checkpoint's ", absl::StrJoin(dtypes, " and "),
+      " would be rounded on a GPU, whose kernels have one dtype of 16 bits: "
+      "say so with --dtype bfloat16 or float16, or use the device cpu"));
+}
+
+// A bfloat16 has fewer bits than a float16, which has the smaller range.
+void WarnOfLoss(const std::string& name, const std::string& own,
+                Dtypes dtypes) {
+  dtypes.erase(own);
+  if (dtypes.empty()) return;
+  OUTRIDER_LOG(kWarning) << "dtype " << name
+                         << " does not hold all numbers of the checkpoint's "
+                         << absl::StrJoin(dtypes, " and ")
+                         << ": this is another model than the files hold";
 }
 
 }  // namespace
@@ -65,27 +80,27 @@ absl::StatusOr<Device> ParseDevice(const std::string& name) {
 absl::StatusOr<ScalarType> ChooseDtype(const std::string& name,
                                        const Checkpoint& checkpoint,
                                        const Device& device) {
-  const std::string wider = WiderThanBfloat16(checkpoint);
+  const Dtypes dtypes = DtypesOfMatrices(checkpoint);
   if (name == "auto") {
-    if (device.is_cpu()) return ChooseForCpu(wider);
-    return ChooseForGpu(wider);
+    if (device.is_cpu()) return ChooseForCpu(dtypes);
+    return ChooseForGpu(dtypes);
   }
   if (name == "float32" && device.is_cpu()) return ScalarType::Float;
-  if (name == "float16" && !device.is_cpu()) return ScalarType::Half;
   if (name == "float16" && device.is_cpu()) {
     return absl::InvalidArgumentError(
         "--dtype float16 is for GPUs, a CPU has none: give bfloat16, float32 "
         "or auto");
+  }
+  if (name == "float16") {
+    WarnOfLoss(name, "F16", dtypes);
+    return ScalarType::Half;
   }
   if (name != "bfloat16") {
     return absl::InvalidArgumentError(absl::StrCat(
         "dtype \"", name, "\" is neither auto, bfloat16 nor ",
         device.is_cpu() ? "float32" : "float16, and a GPU takes no other"));
   }
-  if (!wider.empty()) {
-    OUTRIDER_LOG(kWarning) << "dtype bfloat16 rounds the checkpoint's " << wider
-                           << ": this is another model than the files hold";
-  }
+  WarnOfLoss(name, "BF16", dtypes);
   return ScalarType::BFloat16;
 }
 
