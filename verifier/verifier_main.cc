@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/base/build_version.h"
+#include "core/node/describe_model.h"
 #include "core/node/measure.h"
 #include "core/node/node_program.h"
 #include "core/torch_model/open_torch_model.h"
@@ -15,6 +16,7 @@ absl::StatusOr<LoadedModel> Load(const NodeFlags& flags) {
   absl::StatusOr<LoadedModel> loaded =
       LoadModel(flags, "simulated-target", OpenTorchCausalLm);
   if (!loaded.ok()) return loaded;
+  if (!flags.simulation.enabled) WarnOfEndlessTexts(loaded->description);
   loaded->description.reply_formats = {std::begin(kReplyFormats),
                                        std::end(kReplyFormats)};
   loaded->description.rules = {RuleKind::kRejection, RuleKind::kBlock,

@@ -73,7 +73,8 @@ struct ModelConfig {
 
   // How many keys a row sees in each layer, its own included; 0 means all.
   std::vector<int> sliding_windows = {};
-  // Those of config.json and generation_config.json, each once.
+  // Those of config.json and generation_config.json, each once. The tokenizer
+  // may have another.
   std::vector<TokenId> eos_ids = {};
 
   int query_size() const { return num_heads * head_dim; }

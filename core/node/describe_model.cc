@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/describe_model.h"
 
+#include <optional>
+#include <vector>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 
 namespace outrider {
+namespace {
+
+std::vector<TokenId> EosIds(const Tokenizer& tokenizer, const ModelInfo& info) {
+  std::vector<TokenId> ids = info.eos_ids;
+  const std::optional<TokenId> own = tokenizer.eos_id();
+  if (own && !absl::c_linear_search(ids, *own)) ids.push_back(*own);
+  return ids;
+}
+
+}  // namespace
 
 NodeDescription DescribeModel(const Tokenizer& tokenizer,
                               const ModelInfo& info) {
@@ -11,7 +26,7 @@ NodeDescription DescribeModel(const Tokenizer& tokenizer,
           .weights_hash = info.weights_hash,
           .tokenizer_hash = tokenizer.fingerprint(),
           .vocab_size = tokenizer.vocab_size(),
-          .eos_ids = info.eos_ids,
+          .eos_ids = EosIds(tokenizer, info),
           .context_length = info.context_length,
           .dtype = info.dtype,
           .device = info.device,
@@ -35,6 +50,15 @@ absl::Status CheckHeadCovers(const Tokenizer& tokenizer,
         "generation_config.json, or add its token to tokenizer.json"));
   }
   return absl::OkStatus();
+}
+
+void WarnOfEndlessTexts(const NodeDescription& description) {
+  if (!description.eos_ids.empty()) return;
+  OUTRIDER_LOG(kWarning)
+      << description.model_name
+      << " has no end-of-sequence token: its texts end at a limit or at a "
+         "request's own stops. Set eos_token_id in its config.json or "
+         "generation_config.json, or eos_token in its tokenizer_config.json";
 }
 
 std::string Summary(const NodeDescription& description) {

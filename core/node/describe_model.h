@@ -11,7 +11,8 @@
 
 namespace outrider {
 
-// What a node with this model says of itself; the node adds its own limits.
+// What a node with this model says of itself; the node adds its own limits. A
+// text ends at the ids of `info` and at the tokenizer's own, as in vLLM.
 NodeDescription DescribeModel(const Tokenizer& tokenizer,
                               const ModelInfo& info);
 
@@ -20,6 +21,9 @@ NodeDescription DescribeModel(const Tokenizer& tokenizer,
 // offer no row beyond the tokenizer's and texts would never end. Of `info` the
 // vocabulary's size and these ids are read.
 absl::Status CheckHeadCovers(const Tokenizer& tokenizer, const ModelInfo& info);
+
+// Warns in the log where no token ends a text.
+void WarnOfEndlessTexts(const NodeDescription& description);
 
 // "demo-target, bfloat16 on cpu".
 std::string Summary(const NodeDescription& description);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/describe_model.h"
 
+#include <optional>
+
 #include "core/testing/status_matchers.h"
 #include "core/tokenizer/bpe_tokenizer.h"
 #include "gmock/gmock.h"
@@ -12,14 +14,37 @@ namespace {
 using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // It has the ids 0 to 2, of which the last is an added one.
-BpeTokenizer ThreeTokens() {
+BpeTokenizer ThreeTokens(std::optional<TokenId> eos_id = std::nullopt) {
   TokenizerSpec spec;
   spec.bpe.tokens = {"a", "b"};
   spec.added_tokens = {{.id = 2, .content = "</s>", .special = true}};
-  return BpeTokenizer(spec);
+  return BpeTokenizer(spec, eos_id);
+}
+
+TEST(DescribeModelTest, TextsEndAtTheTokenizersOwnTokenToo) {
+  const auto eos_ids = [](std::optional<TokenId> own, const TokenSeq& ids) {
+    return DescribeModel(ThreeTokens(own), {.vocab_size = 3, .eos_ids = ids})
+        .eos_ids;
+  };
+  EXPECT_THAT(eos_ids(2, {}), ElementsAre(2));
+  EXPECT_THAT(eos_ids(2, {0}), ElementsAre(0, 2));
+  EXPECT_THAT(eos_ids(2, {2, 0}), ElementsAre(2, 0));
+  EXPECT_THAT(eos_ids(std::nullopt, {0}), ElementsAre(0));
+}
+
+TEST(DescribeModelTest, AModelWhoseTextsNeverEndIsWarnedOf) {
+  const auto logged = [](const TokenSeq& ids) {
+    ::testing::internal::CaptureStderr();
+    WarnOfEndlessTexts({.model_name = "endless", .eos_ids = ids});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(logged({}),
+              AllOf(HasSubstr(" W endless "), HasSubstr("eos_token_id")));
+  EXPECT_EQ(logged({0}), "");
 }
 
 TEST(CheckHeadCoversTest, AHeadMayHaveMoreRowsThanTheTokenizerHasIds) {

@@ -37,7 +37,8 @@ BpeModel::Symbols SymbolsOf(const PretokenizerSpec& spec) {
 
 }  // namespace
 
-BpeTokenizer::BpeTokenizer(const TokenizerSpec& spec)
+BpeTokenizer::BpeTokenizer(const TokenizerSpec& spec,
+                           std::optional<TokenId> eos_id)
     : normalizer_(spec.normalizer),
       pretokenizer_(spec.pretokenizer),
       prefix_(spec.prefix),
@@ -46,6 +47,7 @@ BpeTokenizer::BpeTokenizer(const TokenizerSpec& spec)
       added_after_normalizing_(FinderOf(spec, /*normalized=*/true)),
       model_(spec.bpe, SymbolsOf(spec.pretokenizer)),
       decoder_(spec),
+      eos_id_(eos_id),
       fingerprint_(FingerprintOf(spec)),
       max_bytes_per_token_(MaxBytesPerToken(spec)) {}
 

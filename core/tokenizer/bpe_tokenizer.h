@@ -3,6 +3,7 @@
 #define OUTRIDER_CORE_TOKENIZER_BPE_TOKENIZER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ namespace outrider {
 // and thread-safe; decoders must not outlive it.
 class BpeTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(const TokenizerSpec& spec);
+  explicit BpeTokenizer(const TokenizerSpec& spec,
+                        std::optional<TokenId> eos_id = std::nullopt);
 
   std::vector<TokenId> Encode(absl::string_view text) const override;
   std::optional<size_t> max_bytes_per_token() const override {
@@ -29,6 +31,7 @@ class BpeTokenizer final : public Tokenizer {
   }
   std::unique_ptr<StreamingDecoder> NewDecoder() const override;
   int vocab_size() const override { return decoder_.vocab_size(); }
+  std::optional<TokenId> eos_id() const override { return eos_id_; }
   const std::string& fingerprint() const override { return fingerprint_; }
 
  private:
@@ -44,6 +47,7 @@ class BpeTokenizer final : public Tokenizer {
   const AddedTokenFinder added_after_normalizing_;
   const BpeModel model_;
   const TokenDecoder decoder_;
+  const std::optional<TokenId> eos_id_;
   const std::string fingerprint_;
   const std::optional<size_t> max_bytes_per_token_;
 };

@@ -58,6 +58,10 @@ class Tokenizer {
   // One more than the highest id; a model's head may be padded beyond it.
   virtual int vocab_size() const = 0;
 
+  // The token that ends a text, by the directory's tokenizer_config.json:
+  // config files of the model may name others. Nothing where it names none.
+  virtual std::optional<TokenId> eos_id() const { return std::nullopt; }
+
   // Hex sha256 over the content (id -> bytes, merges, special ids), not over
   // the file: equal tokenizers in different files have equal fingerprints.
   virtual const std::string& fingerprint() const = 0;

@@ -9,6 +9,7 @@
 #include "core/base/read_only_file.h"
 #include "core/base/status_macros.h"
 #include "core/tokenizer/bpe_tokenizer.h"
+#include "core/tokenizer/eos_token.h"
 #include "core/tokenizer/tokenizer_json.h"
 
 namespace outrider {
@@ -26,7 +27,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(
                             ReadWholeFile(path, kMaxTokenizerJsonBytes));
   OUTRIDER_ASSIGN_OR_RETURN(const TokenizerSpec spec,
                             ParseTokenizerJson(text, path));
-  return std::make_unique<BpeTokenizer>(spec);
+  OUTRIDER_ASSIGN_OR_RETURN(const std::optional<TokenId> eos_id,
+                            ReadEosToken(directory, spec));
+  return std::make_unique<BpeTokenizer>(spec, eos_id);
 }
 
 }  // namespace outrider

@@ -10,9 +10,10 @@
 
 namespace outrider {
 
-// Reads DIR/tokenizer.json. NOT_FOUND where the file is missing,
-// INVALID_ARGUMENT where it is damaged, UNIMPLEMENTED with the name of the part
-// where it needs something that Outrider does not have.
+// Reads DIR/tokenizer.json, and the eos_token of DIR/tokenizer_config.json
+// where there is one. NOT_FOUND where the former is missing, INVALID_ARGUMENT
+// where one is damaged, UNIMPLEMENTED with the name of the part where it needs
+// something that Outrider does not have.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(
     const std::string& directory);
 
