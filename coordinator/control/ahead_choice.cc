@@ -13,7 +13,7 @@ namespace {
 // more so where there are several, who wait for each other.
 constexpr int kLeastRounds = 10;
 constexpr int kLeastRoundsOfEach = 4;
-constexpr int kMostRounds = 32;
+constexpr int kMostRounds = 20;
 constexpr int kMostRoundsOfEach = 8;
 constexpr int kUnsettled = 2;
 constexpr int kUnsettledOfEach = 3;

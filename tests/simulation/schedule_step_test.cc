@@ -32,7 +32,7 @@ struct Shares {
 Shares SharesOfBest(const TimedWorld& before, const TimedWorld& after,
                     int rounds_before = 1000,
                     Schedule schedule = Schedule::kAuto) {
-  constexpr int kSeeds = 20;
+  constexpr int kSeeds = 100;
   Shares rates;
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     TimedRounds rounds(before, {.is_by_control = true, .schedule = schedule},
@@ -57,19 +57,13 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestFrom50RoundsAfterAChangeOn) {
   struct Step {
     const TimedWorld& before;
     const TimedWorld& after;
-    double least_soon = 0.95;
-    double least_later = 0.95;
   };
-  // Where drafts did not pay, that they would now is seen in trials alone; and
-  // which verdicts of longer drafts hit is seen only once such are made.
-  for (const Step& step : {Step{near, far, 0.93},
-                           {far, near},
-                           {easy, hard, 0.93},
-                           {hard, easy, 0.93}}) {
+  for (const Step& step :
+       {Step{near, far}, {far, near}, {easy, hard}, {hard, easy}}) {
     const Shares shares = SharesOfBest(step.before, step.after);
     const std::string name = step.before.Name() + " -> " + step.after.Name();
-    EXPECT_GE(shares.soon, step.least_soon) << name;
-    EXPECT_GE(shares.later, step.least_later) << name;
+    EXPECT_GE(shares.soon, 0.95) << name;
+    EXPECT_GE(shares.later, 0.95) << name;
   }
 }
 
@@ -127,7 +121,7 @@ TEST(ScheduleStepTest, AutoIsNearlyAsFastAsTheBestAfterItsFirst50Rounds) {
       const Shares shares = SharesOfBest(world, world, /*rounds_before=*/0);
       EXPECT_GE(shares.soon, 0.95) << world.Name();
       // The way that was first seen without drafts is tried with them then.
-      EXPECT_GE(shares.later, 0.945) << world.Name();
+      EXPECT_GE(shares.later, 0.95) << world.Name();
     }
   }
 }
