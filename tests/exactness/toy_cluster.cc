@@ -41,8 +41,9 @@ class ToyCluster::TappedDrafts final : public DraftClient {
   ToyCluster& cluster_;
 };
 
-// Keeps what the drafter made ahead. What it took says the machine's clock, by
-// which nothing may be chosen here.
+// Keeps what the drafter made ahead, whose number the test may choose and which
+// it may alter. What it took says the machine's clock, by which nothing may be
+// chosen here.
 class ToyCluster::TappedStub final : public DraftStub {
  public:
   TappedStub(DraftStub& drafter, ToyCluster& cluster)
@@ -50,10 +51,20 @@ class ToyCluster::TappedStub final : public DraftStub {
 
   Task<absl::StatusOr<DraftReply>> Draft(const DraftCall& call,
                                          Cancellation& cancellation) override {
+    if (call.max_outcomes == 0) {
+      co_return co_await drafter_.Draft(call, cancellation);
+    }
+    const Sabotage& sabotage = cluster_.config_.sabotage;
+    DraftCall asked = call;
+    if (sabotage.num_outcomes) {
+      asked.max_outcomes =
+          sabotage.num_outcomes(cluster_.view_, call.max_outcomes);
+    }
     absl::StatusOr<DraftReply> reply =
-        co_await drafter_.Draft(call, cancellation);
+        co_await drafter_.Draft(asked, cancellation);
     if (!reply.ok()) co_return reply;
-    if (call.max_outcomes > 0) cluster_.outcomes_ = reply->outcomes;
+    if (sabotage.alter_outcomes) sabotage.alter_outcomes(reply->outcomes);
+    cluster_.outcomes_ = reply->outcomes;
     co_return reply;
   }
 
