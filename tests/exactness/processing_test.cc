@@ -155,6 +155,7 @@ struct ProcessingMutant {
   double figure = 0;  // joint total variation with K = 2
   Mutant mutant = Mutant::kNone;
   Sabotage sabotage = {};
+  ReplyFormat format = ReplyFormat::kFull;
 };
 
 void PrintTo(const ProcessingMutant& mutant, std::ostream* os) {
@@ -174,6 +175,19 @@ std::vector<ProcessingMutant> AllMutants() {
   };
 }
 
+// The switches once more where the verifier keeps the history: the same
+// mistakes, the same figures.
+std::vector<ProcessingMutant> MutantsWhereTheVerifierJudges() {
+  std::vector<ProcessingMutant> mutants = AllMutants();
+  std::erase_if(mutants, [](const ProcessingMutant& mutant) {
+    return mutant.mutant == Mutant::kNone;
+  });
+  for (ProcessingMutant& mutant : mutants) {
+    mutant.format = ReplyFormat::kTokens;
+  }
+  return mutants;
+}
+
 class ProcessingMutantsTest
     : public ::testing::TestWithParam<ProcessingMutant> {};
 
@@ -183,6 +197,7 @@ TEST_P(ProcessingMutantsTest, IsCaughtWithItsFigure) {
   ClusterConfig config;
   config.sampling = kPenalised;
   config.draft_lengths = {2};
+  config.reply_format = c.format;
   config.sabotage = c.sabotage;
   const Enumeration result = Enumerate(config, FourWords(), kLength);
   const Difference joint = Compare(
@@ -193,17 +208,22 @@ TEST_P(ProcessingMutantsTest, IsCaughtWithItsFigure) {
   EXPECT_NEAR(joint.total_variation, c.figure, 0.02 * c.figure);
   EXPECT_EQ(result.problem, "");
 }
+std::string NameOf(const ::testing::TestParamInfo<ProcessingMutant>& info) {
+  return info.param.id;
+}
 INSTANTIATE_TEST_SUITE_P(All, ProcessingMutantsTest,
-                         ::testing::ValuesIn(AllMutants()),
-                         [](const auto& parameter) {
-                           return parameter.param.id;
-                         });
+                         ::testing::ValuesIn(AllMutants()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Tokens, ProcessingMutantsTest,
+                         ::testing::ValuesIn(MutantsWhereTheVerifierJudges()),
+                         NameOf);
 
 // The other side of every figure above: without a mutant there is none.
 TEST(NoProcessingMutantTest, WithoutAMutantThereIsNothingToCatch) {
   ClusterConfig config;
   config.sampling = kPenalised;
   config.draft_lengths = {2};
+  ExpectExact(config, FourWords(), kLength);
+  config.reply_format = ReplyFormat::kTokens;
   ExpectExact(std::move(config), FourWords(), kLength);
 }
 
