@@ -151,7 +151,8 @@ void AddSpeculationFlags(CLI::App& command, GenerateFlags& flags) {
   command
       .add_option("--lossy-lenience", request.lossy_lenience,
                   "above 0, to 1, which is exact; below 1 more drafts are\n"
-                  "accepted, and the text is not the target's any more")
+                  "accepted, and the text is not the target's any more;\n"
+                  "with --acceptance-rule rejection only")
       ->type_name("L")
       ->check(NumberIn(kLossyLeniences));
   AddNamedOption(command, "--reply-format", request.reply_format,
@@ -311,13 +312,19 @@ absl::StatusOr<std::string> ToSalt(const std::string& text, std::istream& in) {
   return salt;
 }
 
-// The flag's own check has seen that there is a rule of this name.
+// The flag's own check has seen that there is a rule of this name. That it was
+// greedy the coordinator does not see: what this excludes is refused here.
 absl::StatusOr<RuleKind> ToRule(absl::string_view name,
-                                const std::optional<double>& temperature) {
-  if (name == kGreedyRuleName &&
-      temperature.value_or(1) >= kGreedyTemperature) {
+                                const GenerationRequest& request) {
+  const bool is_greedy = name == kGreedyRuleName;
+  if (is_greedy && request.temperature.value_or(1) >= kGreedyTemperature) {
     return absl::InvalidArgumentError(
         "--acceptance-rule greedy needs --temperature 0");
+  }
+  if (is_greedy && request.lossy_lenience.value_or(1) < 1) {
+    return absl::InvalidArgumentError(
+        "--acceptance-rule greedy knows no --lossy-lenience: leave one of the "
+        "two out");
   }
   return RuleOfName(name).value();
 }
@@ -361,7 +368,7 @@ absl::StatusOr<GenerationRequest> ToRequest(const GenerateFlags& flags,
   OUTRIDER_RETURN_IF_ERROR(CheckLogprobsFlags(flags));
   if (flags.rule) {
     OUTRIDER_ASSIGN_OR_RETURN(request.acceptance_rule,
-                              ToRule(*flags.rule, request.temperature));
+                              ToRule(*flags.rule, request));
   }
   if (flags.resume_model) {
     OUTRIDER_ASSIGN_OR_RETURN(request.model,

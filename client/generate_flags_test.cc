@@ -135,6 +135,10 @@ TEST(GenerateFlagsTest, GreedyIsRejectionAtTemperatureZero) {
       RequestOf({"--acceptance-rule", "greedy", "--temperature", "0", "text"})
           .acceptance_rule,
       RuleKind::kRejection);
+  EXPECT_EQ(RequestOf({"--acceptance-rule", "greedy", "--temperature", "0",
+                       "--lossy-lenience", "1", "text"})
+                .acceptance_rule,
+            RuleKind::kRejection);
   EXPECT_EQ(RequestOf({"text"}).acceptance_rule, std::nullopt);
 }
 
@@ -182,6 +186,9 @@ TEST(GenerateFlagsTest, ProcessingThatCannotBeIsRefusedByName) {
   EXPECT_THAT(UsageError({"a", "--logprobs", "3"}), HasSubstr("needs --json"));
   EXPECT_THAT(UsageError({"a", "--acceptance-rule", "greedy"}),
               HasSubstr("needs --temperature 0"));
+  EXPECT_THAT(UsageError({"a", "--acceptance-rule", "greedy", "--temperature",
+                          "0", "--lossy-lenience", "0.5"}),
+              HasSubstr("leave one of the two out"));
 }
 
 TEST(GenerateFlagsTest, LeaveTheRestToTheCoordinator) {

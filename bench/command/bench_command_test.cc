@@ -203,14 +203,17 @@ TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
   ASSERT_TRUE(greedy.ok()) << greedy.status();
   EXPECT_EQ(greedy->request.acceptance_rule, RuleKind::kRejection);
   EXPECT_FALSE(greedy->request.lossy_lenience.has_value());
-  const auto lossy =
-      Options({"--simulate", "--simulate-verify-ms", "14.1",
-               "--acceptance-rule", "rejection", "--lossy-lenience", "0.5"});
+  const auto lossy = Options({"--simulate", "--simulate-verify-ms", "14.1",
+                              "--acceptance-rule", "rejection", "--temperature",
+                              "0", "--lossy-lenience", "0.5"});
   ASSERT_TRUE(lossy.ok()) << lossy.status();
   EXPECT_EQ(lossy->request.lossy_lenience, 0.5);
-  EXPECT_THAT(
-      UsageError({"--acceptance-rule", "block", "--lossy-lenience", "0.5"}),
-      HasSubstr("greedy or rejection"));
+  EXPECT_EQ(lossy->request.temperature, 0);
+  for (const std::string rule : {"greedy", "block", "coupled"}) {
+    EXPECT_THAT(
+        UsageError({"--acceptance-rule", rule, "--lossy-lenience", "0.5"}),
+        HasSubstr("needs --acceptance-rule rejection"));
+  }
   EXPECT_EQ(greedy->request.temperature, 0);
 }
 

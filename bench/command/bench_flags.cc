@@ -203,15 +203,14 @@ void AddRequestFlags(CLI::App& command, BenchFlags& flags) {
                   "(sampling)")
       ->check(OneOf(RuleFlagNames()))
       ->capture_default_str();
-  AddNumber(command, "--temperature", flags.temperature, "T",
-            {.low = kGreedyTemperature, .high = kTemperatures.high},
+  AddNumber(command, "--temperature", flags.temperature, "T", kTemperatures,
             "with another --acceptance-rule than greedy")
       ->capture_default_str();
   AddMinDraftProbabilityFlag(command, flags.drafting.min_draft_probability);
   AddNumber(command, "--lossy-lenience", flags.lossy_lenience, "L",
             kLossyLeniences,
             "below 1 more drafts are accepted, and the text is not\n"
-            "the target's any more")
+            "the target's any more; needs --acceptance-rule rejection")
       ->capture_default_str();
   command.add_flag("--prompt-lookup", flags.prompt_lookup,
                    "draft from the text so far where it repeats itself");

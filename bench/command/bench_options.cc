@@ -61,9 +61,10 @@ absl::Status CheckTogether(const BenchFlags& flags) {
         "--acceptance-rule coupled needs --reply-format tokens or full, not "
         "sparse");
   }
-  if (flags.lossy_lenience < 1 && rule != RuleKind::kRejection) {
+  if (flags.lossy_lenience < 1 &&
+      (flags.rule == kGreedyRuleName || rule != RuleKind::kRejection)) {
     return absl::InvalidArgumentError(
-        "--lossy-lenience needs --acceptance-rule greedy or rejection");
+        "--lossy-lenience needs --acceptance-rule rejection");
   }
   if (flags.simulate && flags.simulation.verify_ms <= 0) {
     return absl::InvalidArgumentError(

@@ -9,6 +9,7 @@
 #include "bench/command/deployment.h"
 #include "bench/load/machine.h"
 #include "core/base/status_macros.h"
+#include "core/sampling/sampling_params.h"
 
 namespace outrider::bench {
 namespace {
@@ -42,7 +43,8 @@ absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
   }
   OUTRIDER_ASSIGN_OR_RETURN(
       run->draft_step_ms_,
-      MeasureDraftStepMs(options.trio, options.request.temperature > 0));
+      MeasureDraftStepMs(options.trio,
+                         options.request.temperature >= kGreedyTemperature));
   OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
                             Trio::Start(options.trio, options.network));
   for (const std::string& coordinator : run->trio_->coordinators()) {
@@ -129,7 +131,7 @@ void BenchRun::AddBaselines(const Baselines& baselines,
   if (trio_ != nullptr) {
     measured.verifier_rtt_ms = trio_->achieved().verifier_ms;
     measured.drafter_rtt_ms = trio_->achieved().drafter_ms;
-    measured.plain_token_ms = options_.request.temperature == 0
+    measured.plain_token_ms = options_.request.temperature < kGreedyTemperature
                                   ? inside_->plain_token_ms
                                   : inside_->plain_sampled_token_ms;
     measured.model_draft_step_ms = draft_step_ms_;

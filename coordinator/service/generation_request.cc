@@ -227,15 +227,16 @@ absl::StatusOr<Schedule> ParseSchedule(const v1::GenerateRequest& proto,
 absl::StatusOr<RuleKind> ParseRule(const v1::GenerateRequest& proto,
                                    const SamplingParams& sampling,
                                    const GenerationLimits& limits) {
-  if (proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY &&
-      !IsGreedy(sampling)) {
+  const bool is_greedy = proto.acceptance_rule() == v1::ACCEPTANCE_RULE_GREEDY;
+  if (is_greedy && !IsGreedy(sampling)) {
     return absl::InvalidArgumentError(
         absl::StrCat("acceptance_rule GREEDY needs temperature 0, not ",
                      sampling.temperature));
   }
   OUTRIDER_ASSIGN_OR_RETURN(const RuleKind rule,
                             FromProto(proto.acceptance_rule()));
-  if (rule != RuleKind::kRejection && IsLossy(sampling)) {
+  // GREEDY, too, promises one text for one seed.
+  if ((is_greedy || rule != RuleKind::kRejection) && IsLossy(sampling)) {
     return absl::InvalidArgumentError(
         "only acceptance_rule REJECTION knows a lossy_lenience: leave one of "
         "the two out");

@@ -357,10 +357,12 @@ TEST_F(GenerationRequestTest, AValueThatIsWrongHasItsFieldsName) {
 }
 
 TEST_F(GenerationRequestTest, OnlyRejectionKnowsALenience) {
+  proto_.set_temperature(0);
   proto_.set_lossy_lenience(0.5);
   EXPECT_EQ(Parsed().sampling.lossy_lenience, 0.5);
   for (const v1::AcceptanceRule rule :
-       {v1::ACCEPTANCE_RULE_BLOCK, v1::ACCEPTANCE_RULE_COUPLED}) {
+       {v1::ACCEPTANCE_RULE_GREEDY, v1::ACCEPTANCE_RULE_BLOCK,
+        v1::ACCEPTANCE_RULE_COUPLED}) {
     proto_.set_acceptance_rule(rule);
     EXPECT_THAT(ParseRequest(proto_, limits_),
                 StatusIs(absl::StatusCode::kInvalidArgument,
