@@ -30,7 +30,8 @@ class PairTokenizer final : public Tokenizer {
     return std::vector<TokenId>((text.size() + 1) / 2, 7);
   }
   std::optional<size_t> max_bytes_per_token() const override { return 2; }
-  std::unique_ptr<StreamingDecoder> NewDecoder() const override {
+  std::unique_ptr<StreamingDecoder> NewDecoder(
+      absl::Span<const TokenId> /*before*/) const override {
     return nullptr;
   }
   int vocab_size() const override { return kVocabSize; }

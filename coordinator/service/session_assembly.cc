@@ -43,7 +43,10 @@ SessionAssembly::SessionAssembly(const Parts& parts)
       stop_({.eos_ids = parts.request.eos_ids,
              .stop_token_ids = parts.request.stop_token_ids,
              .max_length = parts.request.max_length}),
-      text_(parts.tokenizer, parts.request.stop_strings),
+      text_(parts.tokenizer,
+            parts.session.committed().tokens().first(
+                parts.session.prompt_length()),
+            parts.request.stop_strings),
       generation_({.session = parts.session,
                    .decoder = decoder_,
                    .stop = stop_,

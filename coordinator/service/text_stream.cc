@@ -7,8 +7,9 @@
 namespace outrider {
 
 TextStream::TextStream(const Tokenizer* tokenizer,
+                       absl::Span<const TokenId> prompt,
                        std::vector<std::string> stop_strings)
-    : decoder_(tokenizer == nullptr ? nullptr : tokenizer->NewDecoder()),
+    : decoder_(tokenizer == nullptr ? nullptr : tokenizer->NewDecoder(prompt)),
       stop_strings_(std::move(stop_strings)) {}
 
 TextStream::Piece TextStream::Append(TokenId token) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/tokenizer/tokenizer.h"
 
@@ -16,17 +17,18 @@ namespace outrider {
 // yet turn out to be part of a stop string. Thread-compatible.
 class TextStream {
  public:
-  // `tokenizer` may be null: then there is no text, and no stop string can be
-  // found.
-  TextStream(const Tokenizer* tokenizer, std::vector<std::string> stop_strings);
+  // `prompt`: what the text follows. `tokenizer` may be null: then there is no
+  // text, and no stop string can be found.
+  TextStream(const Tokenizer* tokenizer, absl::Span<const TokenId> prompt,
+             std::vector<std::string> stop_strings);
 
   struct Piece {
     std::string text = {};
     bool stopped = false;  // a stop string is complete; text ends before it
   };
   Piece Append(TokenId token);
-  // What was held back and belongs to the output after all. A decoder's last
-  // bytes may still complete a stop string.
+  // What was held back and belongs to the output after all. Half a character
+  // at the end, which is a U+FFFD, may still complete a stop string.
   Piece Finish();
 
  private:

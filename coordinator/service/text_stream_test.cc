@@ -33,7 +33,10 @@ BpeTokenizer ByteLevel(const std::vector<std::string>& texts) {
 BpeTokenizer Pieces(const std::vector<std::string>& texts) {
   TokenizerSpec spec;
   spec.bpe.tokens.assign(texts.begin(), texts.end());
-  spec.decoder = {.kind = DecoderSpec::Kind::kPieces, .byte_fallback = true};
+  spec.decoder = {.kind = DecoderSpec::Kind::kPieces,
+                  .byte_fallback = true,
+                  .strip = " ",
+                  .max_stripped = 1};
   return BpeTokenizer(spec);
 }
 
@@ -41,10 +44,10 @@ BpeTokenizer Pieces(const std::vector<std::string>& texts) {
 // the end after a |, a stop as !.
 std::string Streamed(const std::vector<std::string>& texts,
                      std::vector<std::string> stop_strings,
-                     bool is_byte_level = true) {
+                     bool is_byte_level = true, const TokenSeq& prompt = {}) {
   const BpeTokenizer tokenizer =
       is_byte_level ? ByteLevel(texts) : Pieces(texts);
-  TextStream stream(&tokenizer, std::move(stop_strings));
+  TextStream stream(&tokenizer, prompt, std::move(stop_strings));
   std::string seen;
   for (TokenId token = 0; token < static_cast<TokenId>(texts.size()); ++token) {
     const TextStream::Piece piece = stream.Append(token);
@@ -109,22 +112,35 @@ TEST(TextStreamTest, AStopOfManyBytesMayBeginInsideACharactersTokens) {
   EXPECT_EQ(Streamed({"a\xC3", "\xA8z"}, {"é"}), "[a][èz]|");
 }
 
-// A run of byte tokens is text only when it ends, at the latest with the
-// stream.
-TEST(TextStreamTest, AStopThatTheLastBytesCompleteIsAStop) {
+TEST(TextStreamTest, AStopOfByteTokensStopsAtTheLastOfThem) {
   EXPECT_EQ(Streamed({"a", "<0x0A>", "b"}, {"\n"}, /*is_byte_level=*/false),
-            "[a][][]!");
-  EXPECT_EQ(Streamed({"a", "<0x0A>"}, {"\n"}, /*is_byte_level=*/false),
-            "[a][]|!");
+            "[a][]!");
   EXPECT_EQ(Streamed({"a", "<0x62>", "<0x0A>"}, {"\n\n", "b\n"},
                      /*is_byte_level=*/false),
-            "[a][][]|!");
+            "[a][][]!");
   EXPECT_EQ(Streamed({"a", "<0x0A>"}, {"\n\n"}, /*is_byte_level=*/false),
             "[a][]|\n");
+  EXPECT_EQ(Streamed({"a", "<0x0A>", "<0xC3>", "<0xA9>"}, {},
+                     /*is_byte_level=*/false),
+            "[a][\n][][é]|");
+}
+
+TEST(TextStreamTest, AStopThatTheLastBytesCompleteIsAStop) {
+  EXPECT_EQ(Streamed({"a", "\xC3"}, {"\uFFFD"}), "[a][]|!");
+}
+
+TEST(TextStreamTest, ATextThatFollowsAPromptKeepsItsFirstBlank) {
+  EXPECT_EQ(Streamed({" a", " b"}, {}, /*is_byte_level=*/false), "[a][ b]|");
+  EXPECT_EQ(Streamed({" a", " b"}, {}, /*is_byte_level=*/false, /*prompt=*/{0}),
+            "[ a][ b]|");
+  // No stop begins in the prompt.
+  EXPECT_EQ(Streamed({" a", " c"}, {"c a"}, /*is_byte_level=*/false,
+                     /*prompt=*/{1}),
+            "[ a][ ]|c");
 }
 
 TEST(TextStreamTest, WithoutATokenizerThereIsNoText) {
-  TextStream stream(nullptr, {});
+  TextStream stream(nullptr, {7}, {});
   EXPECT_EQ(stream.Append(1).text, "");
   EXPECT_FALSE(stream.Append(2).stopped);
   EXPECT_EQ(stream.Finish().text, "");
@@ -144,7 +160,7 @@ TEST(TextStreamTest, StreamedTextIsTheDecodedTextUpToTheFirstStop) {
     for (const std::string& stop : stops) {
       if (random() % 2 == 0) chosen.push_back(stop);
     }
-    TextStream stream(&tokenizer, chosen);
+    TextStream stream(&tokenizer, /*prompt=*/{}, chosen);
     TokenSeq ids;
     std::string streamed;
     bool stopped = false;

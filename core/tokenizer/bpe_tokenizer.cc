@@ -81,8 +81,9 @@ void BpeTokenizer::EncodeSegment(absl::string_view text, bool is_first,
   }
 }
 
-std::unique_ptr<StreamingDecoder> BpeTokenizer::NewDecoder() const {
-  return decoder_.NewStream();
+std::unique_ptr<StreamingDecoder> BpeTokenizer::NewDecoder(
+    absl::Span<const TokenId> before) const {
+  return decoder_.NewStream(before);
 }
 
 }  // namespace outrider

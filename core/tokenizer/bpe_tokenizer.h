@@ -29,7 +29,8 @@ class BpeTokenizer final : public Tokenizer {
   std::optional<size_t> max_bytes_per_token() const override {
     return max_bytes_per_token_;
   }
-  std::unique_ptr<StreamingDecoder> NewDecoder() const override;
+  std::unique_ptr<StreamingDecoder> NewDecoder(
+      absl::Span<const TokenId> before) const override;
   int vocab_size() const override { return decoder_.vocab_size(); }
   std::optional<TokenId> eos_id() const override { return eos_id_; }
   const std::string& fingerprint() const override { return fingerprint_; }

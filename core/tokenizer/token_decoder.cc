@@ -33,11 +33,50 @@ std::optional<uint8_t> FallbackByte(absl::string_view token) {
   return static_cast<uint8_t>(*high * 16 + *low);
 }
 
+bool IsAscii(char c) { return (c & 0x80) == 0; }
+
 std::string Replaced(absl::string_view text, absl::string_view pattern,
                      absl::string_view content) {
   if (pattern.empty()) return std::string(text);
   return absl::StrReplaceAll(text, {{pattern, content}});
 }
+
+// Byte tokens that follow each other. The reference takes them for text where
+// they are valid UTF-8 as a whole, and else each for a U+FFFD.
+class ByteRun {
+ public:
+  // The text that became certain with this byte.
+  std::string Append(absl::string_view byte) {
+    held_.append(byte.data(), byte.size());
+    std::string text;
+    assembler_.Append(byte, &text);
+    // It is what is held, where that has become a character.
+    is_broken_ = is_broken_ || (!text.empty() && text != held_);
+    if (is_broken_) return TakeReplaced();
+    if (!text.empty()) held_.clear();
+    return text;
+  }
+  // What is still held as the run ends; the next one is then a new one.
+  std::string End() {
+    if (held_.empty() && !is_broken_) return "";
+    std::string text = TakeReplaced();
+    assembler_ = Utf8Assembler();
+    is_broken_ = false;
+    return text;
+  }
+
+ private:
+  std::string TakeReplaced() {
+    std::string text;
+    for (size_t i = 0; i < held_.size(); ++i) text += kReplacementCharacter;
+    held_.clear();
+    return text;
+  }
+
+  Utf8Assembler assembler_;
+  std::string held_;        // the start of a character
+  bool is_broken_ = false;  // it has an invalid byte
+};
 
 }  // namespace
 
@@ -57,6 +96,15 @@ class TokenDecoder::ByteLevelStream final : public StreamingDecoder {
     assembler_.Finish(&text);
     return text;
   }
+  void Skip(TokenId token) {
+    const Entry* entry = decoder_.Find(token);
+    if (entry == nullptr) return;
+    if (!entry->text.empty() && IsAscii(entry->text.back())) {
+      assembler_ = Utf8Assembler();  // no character goes on after that
+    } else {
+      Append(token);
+    }
+  }
 
  private:
   const TokenDecoder& decoder_;
@@ -73,10 +121,9 @@ class TokenDecoder::PieceStream final : public StreamingDecoder {
     const bool is_first = !any_token_;
     any_token_ = true;
     if (entry->kind == Entry::Kind::kByte) {
-      byte_run_ += entry->text;
-      return "";
+      return Stripped(byte_run_.Append(entry->text));
     }
-    std::string text = TakeByteRun();
+    std::string text = byte_run_.End();
     if (decoder_.spec_.kind == DecoderSpec::Kind::kMetaspace) {
       text += Replaced(entry->text, decoder_.spec_.pattern,
                        is_first ? "" : decoder_.spec_.content);
@@ -85,21 +132,20 @@ class TokenDecoder::PieceStream final : public StreamingDecoder {
     }
     return Stripped(std::move(text));
   }
-  std::string Finish() override { return Stripped(TakeByteRun()); }
-
- private:
-  std::string TakeByteRun() {
-    std::string text;
-    if (IsValidUtf8(byte_run_)) {
-      text = byte_run_;
+  std::string Finish() override { return Stripped(byte_run_.End()); }
+  void Skip(TokenId token) {
+    const Entry* entry = decoder_.Find(token);
+    if (entry == nullptr) return;
+    const bool is_at_start =
+        !any_token_ || num_stripped_ < decoder_.spec_.max_stripped;
+    if (is_at_start || entry->kind == Entry::Kind::kByte) {
+      Append(token);
     } else {
-      for (size_t i = 0; i < byte_run_.size(); ++i)
-        text += kReplacementCharacter;
+      byte_run_.End();
     }
-    byte_run_.clear();
-    return text;
   }
 
+ private:
   std::string Stripped(std::string text) {
     const std::string& strip = decoder_.spec_.strip;
     size_t begin = 0;
@@ -115,7 +161,7 @@ class TokenDecoder::PieceStream final : public StreamingDecoder {
 
   const TokenDecoder& decoder_;
   bool any_token_ = false;
-  std::string byte_run_;
+  ByteRun byte_run_;
   int num_stripped_ = 0;
 };
 
@@ -157,11 +203,20 @@ const TokenDecoder::Entry* TokenDecoder::Find(TokenId id) const {
   return entry.kind == Entry::Kind::kSkipped ? nullptr : &entry;
 }
 
-std::unique_ptr<StreamingDecoder> TokenDecoder::NewStream() const {
+std::unique_ptr<StreamingDecoder> TokenDecoder::NewStream(
+    absl::Span<const TokenId> before) const {
   if (spec_.kind == DecoderSpec::Kind::kByteLevel) {
-    return std::make_unique<ByteLevelStream>(*this);
+    return NewStream<ByteLevelStream>(before);
   }
-  return std::make_unique<PieceStream>(*this);
+  return NewStream<PieceStream>(before);
+}
+
+template <typename Stream>
+std::unique_ptr<StreamingDecoder> TokenDecoder::NewStream(
+    absl::Span<const TokenId> before) const {
+  auto stream = std::make_unique<Stream>(*this);
+  for (const TokenId id : before) stream->Skip(id);
+  return stream;
 }
 
 }  // namespace outrider

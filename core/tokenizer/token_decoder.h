@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/base/token.h"
 #include "core/tokenizer/tokenizer.h"
 #include "core/tokenizer/tokenizer_spec.h"
@@ -20,17 +21,21 @@ class TokenDecoder {
   // One more than the highest id.
   int vocab_size() const { return static_cast<int>(entries_.size()); }
 
-  // Together, the pieces of a stream are what the reference's decode makes of
-  // the whole sequence without special tokens. In byte-level vocabularies at
-  // most three bytes are held back. Where characters fall back to byte tokens,
-  // a run of them is held back until it ends: by the reference's rule one
-  // invalid byte turns every byte of the run into a U+FFFD of its own. Must not
-  // outlive this object. Unused ids count for nothing.
-  std::unique_ptr<StreamingDecoder> NewStream() const;
+  // See Tokenizer::NewDecoder. Together, the pieces of a stream are what the
+  // reference's decode makes of the whole sequence without special tokens, but
+  // for runs of byte tokens that are not valid UTF-8 (StreamingDecoder). Must
+  // not outlive this object.
+  std::unique_ptr<StreamingDecoder> NewStream(
+      absl::Span<const TokenId> before) const;
 
  private:
+  // Their Skip does what Append does, without the text: that of a long prompt
+  // takes tens of milliseconds to make.
   class ByteLevelStream;
   class PieceStream;
+  template <typename Stream>
+  std::unique_ptr<StreamingDecoder> NewStream(
+      absl::Span<const TokenId> before) const;
   struct Entry {
     enum class Kind { kSkipped, kText, kByte };
     Kind kind = Kind::kSkipped;

@@ -30,9 +30,10 @@ TokenizerSpec PiecesSpec() {
   return spec;
 }
 
-std::string Decoded(const TokenizerSpec& spec, absl::Span<const TokenId> ids) {
+std::string Decoded(const TokenizerSpec& spec, absl::Span<const TokenId> ids,
+                    absl::Span<const TokenId> before = {}) {
   const TokenDecoder decoder(spec);
-  const auto stream = decoder.NewStream();
+  const auto stream = decoder.NewStream(before);
   std::string text;
   for (const TokenId id : ids) text += stream->Append(id);
   return text + stream->Finish();
@@ -40,7 +41,7 @@ std::string Decoded(const TokenizerSpec& spec, absl::Span<const TokenId> ids) {
 
 TEST(TokenDecoderTest, ACharacterAppearsWithItsLastByte) {
   const TokenDecoder decoder(ByteLevelSpec());
-  const auto stream = decoder.NewStream();
+  const auto stream = decoder.NewStream({});
   EXPECT_EQ(stream->Append(0), "a");
   EXPECT_EQ(stream->Append(2), "");
   EXPECT_EQ(stream->Append(3), "😀");
@@ -68,11 +69,51 @@ TEST(TokenDecoderTest, OneSpaceIsStrippedFromTheStartOfTheText) {
   EXPECT_EQ(Decoded(PiecesSpec(), {2, 3, 0}), "é a");
 }
 
-TEST(TokenDecoderTest, ARunOfByteTokensIsValidAsAWholeOrNotAtAll) {
-  EXPECT_EQ(Decoded(PiecesSpec(), {2, 3, 2, 3}), "éé");
-  EXPECT_EQ(Decoded(PiecesSpec(), {2, 3, 2}), "\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(Decoded(PiecesSpec(), {2, 4, 3}), "é");
+TEST(TokenDecoderTest, ByteTokensAreTextOnceTheyAreACharacter) {
+  const TokenDecoder decoder(PiecesSpec());
+  const auto stream = decoder.NewStream({});
+  EXPECT_EQ(stream->Append(2), "");
+  EXPECT_EQ(stream->Append(4), "");  // not even this ends a run
+  EXPECT_EQ(stream->Append(3), "é");
+  EXPECT_EQ(stream->Append(2), "");
+  EXPECT_EQ(stream->Append(3), "é");
+  EXPECT_EQ(stream->Append(2), "");
+  EXPECT_EQ(stream->Append(0), "\uFFFD a");
+  EXPECT_EQ(stream->Append(2), "");
+  EXPECT_EQ(stream->Finish(), "\uFFFD");
+}
+
+// One invalid byte spoils its run, as in the reference, but what was told
+// stays.
+TEST(TokenDecoderTest, FromAnInvalidByteOnEachByteOfARunIsReplaced) {
+  EXPECT_EQ(Decoded(PiecesSpec(), {2, 2, 3}), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(Decoded(PiecesSpec(), {3, 2, 3, 0}), "\uFFFD\uFFFD\uFFFD a");
+  EXPECT_EQ(Decoded(PiecesSpec(), {2, 3, 2}), "é\uFFFD");
+  EXPECT_EQ(Decoded(PiecesSpec(), {2, 3, 3, 2, 3}), "é\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(Decoded(PiecesSpec(), {2, 0, 3}), "\uFFFD a\uFFFD");
+  // The next run is a new one.
+  EXPECT_EQ(Decoded(PiecesSpec(), {3, 0, 2, 3}), "\uFFFD aé");
+  // A replacement that is spelled out is a character like others.
+  TokenizerSpec spec = PiecesSpec();
+  spec.bpe.tokens = {"<0xEF>", "<0xBF>", "<0xBD>"};
+  spec.added_tokens.clear();
+  EXPECT_EQ(Decoded(spec, {0, 1, 2, 0, 1, 2}), "\uFFFD\uFFFD");
+}
+
+TEST(TokenDecoderTest, OnlyTheWholeTextsStartIsStrippedAndNotWhatFollows) {
+  EXPECT_EQ(Decoded(PiecesSpec(), {0, 0}, /*before=*/{0}), " a a");
+  EXPECT_EQ(Decoded(PiecesSpec(), {0, 0}, /*before=*/{1}), " a a");
+  EXPECT_EQ(Decoded(PiecesSpec(), {0}, /*before=*/{2, 3}), " a");
+  EXPECT_EQ(Decoded(PiecesSpec(), {0}, /*before=*/{0, 4}), " a");
+  // The text of these is nothing, so the whole begins after them.
+  EXPECT_EQ(Decoded(PiecesSpec(), {0, 0}, /*before=*/{4, -1}), "a a");
+  // The text of this one is the blank that is stripped.
+  EXPECT_EQ(Decoded(PiecesSpec(), {0}, /*before=*/{5}), " a");
+}
+
+TEST(TokenDecoderTest, ACharacterThatBeginsBeforeComesWithItsLastByte) {
+  EXPECT_EQ(Decoded(PiecesSpec(), {3, 0}, /*before=*/{0, 2}), "é a");
+  EXPECT_EQ(Decoded(ByteLevelSpec(), {3, 0}, /*before=*/{0, 2}), "😀a");
 }
 
 TEST(TokenDecoderTest, MetaspaceDropsTheReplacementInTheFirstToken) {
@@ -81,6 +122,8 @@ TEST(TokenDecoderTest, MetaspaceDropsTheReplacementInTheFirstToken) {
       .kind = DecoderSpec::Kind::kMetaspace, .pattern = "▁", .content = " "};
   EXPECT_EQ(Decoded(spec, {4, 0, 0, 1}), "a ab ");
   EXPECT_EQ(Decoded(spec, {1, 0}), "b a");
+  EXPECT_EQ(Decoded(spec, {0, 1}, /*before=*/{0}), " ab ");
+  EXPECT_EQ(Decoded(spec, {0, 1}, /*before=*/{4}), "ab ");
 }
 
 }  // namespace

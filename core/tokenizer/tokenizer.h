@@ -16,8 +16,11 @@
 namespace outrider {
 
 // Turns token ids into text as they arrive, never half a UTF-8 character:
-// bytes that may still become one are held back until they do. What cannot
-// become valid UTF-8 comes out as U+FFFD. Thread-compatible.
+// bytes that may still become one, three at most, are held back until they do.
+// What cannot become valid UTF-8 comes out as U+FFFD. Where characters fall
+// back to byte tokens, one invalid byte turns all of its run into U+FFFD in the
+// reference, each byte for itself; here only what is still held back and what
+// follows, as whole characters before it have been told. Thread-compatible.
 class StreamingDecoder {
  public:
   virtual ~StreamingDecoder() = default;
@@ -44,12 +47,16 @@ class Tokenizer {
     return std::nullopt;
   }
 
-  // Special tokens and unused ids are left out of the text. The decoder must
-  // not outlive the tokenizer.
-  virtual std::unique_ptr<StreamingDecoder> NewDecoder() const = 0;
+  // The text follows that of `before`, such as a prompt: a blank that
+  // tokenizers leave out at the start of a text is left out at that of the
+  // whole, and a character whose first bytes are the last of `before` comes
+  // with the rest of its bytes. Special tokens and unused ids are left out of
+  // the text. The decoder must not outlive the tokenizer.
+  virtual std::unique_ptr<StreamingDecoder> NewDecoder(
+      absl::Span<const TokenId> before) const = 0;
   // The whole text of the ids at once; ids must be in [0, vocab_size).
   std::string Decode(absl::Span<const TokenId> ids) const {
-    const std::unique_ptr<StreamingDecoder> decoder = NewDecoder();
+    const std::unique_ptr<StreamingDecoder> decoder = NewDecoder({});
     std::string text;
     for (const TokenId id : ids) text += decoder->Append(id);
     return text + decoder->Finish();

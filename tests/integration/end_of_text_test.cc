@@ -133,7 +133,7 @@ TEST_F(EndOfTextTest, AStopStringCutsTheSameTextAtTheSameTokenForEveryK) {
       num_inside_blocks += num_from_drafts < result.num_accepted;
     }
     // No token too many: the last one completes the stop.
-    const auto decoder = tokenizer_->NewDecoder();
+    const auto decoder = tokenizer_->NewDecoder(kPrompt);
     std::string certain;
     for (const TokenId token : at_k0) {
       EXPECT_EQ(certain.find(stop), std::string::npos);
@@ -239,32 +239,44 @@ TEST_F(EndOfTextTest, TheBeginningOfAStopIsHeldBackAndTrailsWhereTheTextEnds) {
   }
 }
 
-// Says `script`, whatever the prompt, and then its last token for ever.
-TableLm::Table Script(TokenSeq script, int vocab_size) {
-  return [script = std::move(script),
+// Says `script` after a prompt of this length, and then its last token for
+// ever.
+TableLm::Table Script(TokenSeq script, size_t prompt_length, int vocab_size) {
+  return [script = std::move(script), prompt_length,
           vocab_size](absl::Span<const TokenId> context) {
     const size_t place =
-        std::min(context.size() - kPrompt.size(), script.size() - 1);
+        std::min(context.size() - prompt_length, script.size() - 1);
     std::vector<float> logits(vocab_size, 0.0f);
     logits[script[place]] = 30;
     return logits;
   };
 }
 
-// Llama 2's line feed is a byte token, whose text is certain only after it.
-TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
-  constexpr TokenId kEos = 2;
-  constexpr TokenId kLineFeed = 3 + '\n';
-  const auto tokenizer = Load("llama2");
-  const TokenId word = tokenizer->Encode("file").back();
-  const std::string said = tokenizer->Decode({word});
-  InProcessCluster::Options options =
-      TextCluster("llama2", tokenizer->vocab_size());
-  options.target.table =
-      Script({word, kLineFeed, kEos}, tokenizer->vocab_size());
-  options.draft.table = options.target.table;
-  options.target.eos_ids = {kEos};
-  InProcessCluster cluster(options);
+// One of SentencePiece's tokenizers, whose words begin with a blank, and whose
+// line feed is a byte token.
+class EndOfPiecesTest : public ::testing::Test {
+ protected:
+  static constexpr TokenId kBos = 1;
+  static constexpr TokenId kEos = 2;
+  static constexpr TokenId kLineFeed = 3 + '\n';
+
+  InProcessCluster::Options Saying(const TokenSeq& script,
+                                   const TokenSeq& prompt) const {
+    const int vocab_size = tokenizer_->vocab_size();
+    InProcessCluster::Options options = TextCluster("llama2", vocab_size);
+    options.target.table = Script(script, prompt.size(), vocab_size);
+    options.draft.table = options.target.table;
+    options.target.eos_ids = {kEos};
+    return options;
+  }
+
+  const std::unique_ptr<Tokenizer> tokenizer_ = Load("llama2");
+  const TokenId the_ = tokenizer_->Encode("the").back();
+  const TokenId a_ = tokenizer_->Encode("a").back();
+};
+
+TEST_F(EndOfPiecesTest, AStopOfAByteTokenEndsTheTextAtIt) {
+  InProcessCluster cluster(Saying({the_, kLineFeed, kEos}, kPrompt));
   ASSERT_TRUE(cluster.WaitUntilReady());
   for (const int k : {0, 4}) {
     // The end token ends it, or the budget.
@@ -274,15 +286,39 @@ TEST(EndOfBytesTest, AStopThatOnlyTheEndMakesCertainIsAStop) {
       ASSERT_THAT(free.status, IsOk());
       EXPECT_EQ(free.finish->reason,
                 num_tokens == 2 ? FinishReason::kLength : FinishReason::kEos);
-      EXPECT_EQ(StreamedText(free), said);
-      EXPECT_EQ(free.finish->trailing_text, "\n");
+      EXPECT_EQ(StreamedText(free), " the\n");
+      EXPECT_THAT(free.finish->trailing_text, IsEmpty());
       request.stop_strings = {"\n"};
       const Result stopped = Generate(cluster, request);
       ASSERT_THAT(stopped.status, IsOk());
       EXPECT_EQ(stopped.finish->reason, FinishReason::kStop);
-      EXPECT_EQ(FullText(stopped), said);
-      EXPECT_EQ(stopped.tokens, free.tokens);
+      EXPECT_EQ(FullText(stopped), " the");
+      EXPECT_EQ(stopped.tokens, (TokenSeq{the_, kLineFeed}));
       ExpectTheSameResumedAnywhere(cluster, request, stopped);
+    }
+  }
+}
+
+// It is so in vLLM, whose decoder has seen the prompt's tokens.
+TEST_F(EndOfPiecesTest, TheFirstWordKeepsItsBlankUnlessTheTextBeginsWithIt) {
+  const std::pair<TokenSeq, std::string> told[] = {
+      {{kBos, the_, a_}, " the a"},
+      {{kBos, the_, a_, kEos}, " the a"},
+      // None of these has a text.
+      {{kBos}, "the a"},
+      {{kBos, kEos, kBos}, "the a"},
+  };
+  for (const auto& [prompt, text] : told) {
+    SCOPED_TRACE(prompt.size());
+    InProcessCluster cluster(Saying({the_, a_, kEos}, prompt));
+    ASSERT_TRUE(cluster.WaitUntilReady());
+    for (const int k : {0, 4}) {
+      const client::GenerationRequest request = Greedy(prompt, 10, k);
+      const Result result = Generate(cluster, request);
+      ASSERT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens, (TokenSeq{the_, a_, kEos}));
+      EXPECT_EQ(FullText(result), text);
+      ExpectTheSameResumedAnywhere(cluster, request, result);
     }
   }
 }

@@ -32,7 +32,8 @@ class SlowTokenizer final : public Tokenizer {
     may_end.wait();
     return {1, 2, 3};
   }
-  std::unique_ptr<StreamingDecoder> NewDecoder() const override {
+  std::unique_ptr<StreamingDecoder> NewDecoder(
+      absl::Span<const TokenId> /*before*/) const override {
     return std::make_unique<NoText>();
   }
   int vocab_size() const override { return kVocab; }

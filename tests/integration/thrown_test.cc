@@ -32,7 +32,8 @@ class ThrowingTokenizer final : public Tokenizer {
   std::optional<size_t> max_bytes_per_token() const override {
     return std::nullopt;
   }
-  std::unique_ptr<StreamingDecoder> NewDecoder() const override {
+  std::unique_ptr<StreamingDecoder> NewDecoder(
+      absl::Span<const TokenId> /*before*/) const override {
     return nullptr;
   }
   int vocab_size() const override { return kVocab; }
