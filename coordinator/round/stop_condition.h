@@ -27,8 +27,8 @@ class StopCondition {
 
   struct BlockEnd {
     int num_kept = 0;  // leading tokens of the block that belong to the output
-    // None: go on. Where it is kStop, the last of them is a stop token, which
-    // has no text.
+    // None: go on. Where it is kEos or kStop, the last of them is the token
+    // that says so, which has no text.
     std::optional<FinishReason> reason = {};
   };
   // `length_before` is the number of tokens before the block.

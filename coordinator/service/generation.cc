@@ -55,9 +55,10 @@ std::optional<FinishReason> Generation::ReplayDelivered() {
 
 std::string Generation::TakeText(absl::Span<const TokenId> block, int i,
                                  const StopCondition::BlockEnd& end) {
-  const bool is_stop_token =
-      end.reason == FinishReason::kStop && i == end.num_kept - 1;
-  if (is_stop_token) return "";
+  const bool is_end_token =
+      i == end.num_kept - 1 &&
+      (end.reason == FinishReason::kEos || end.reason == FinishReason::kStop);
+  if (is_end_token) return "";
   TextStream::Piece piece = parts_.text.Append(block[i]);
   is_text_over_ = piece.stopped;
   return std::move(piece.text);

@@ -48,8 +48,8 @@ class Generation {
   // The tokens delivered before a resume pass through text and stop condition
   // again, silently: the reason, where they end the generation already.
   std::optional<FinishReason> ReplayDelivered();
-  // The text that becomes certain with token `i` of a block; a stop token has
-  // none.
+  // The text that becomes certain with token `i` of a block; one that ends the
+  // generation has none.
   std::string TakeText(absl::Span<const TokenId> block, int i,
                        const StopCondition::BlockEnd& end);
   // The block's tokens up to the first stop, as an update.

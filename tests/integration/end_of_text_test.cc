@@ -158,7 +158,8 @@ TEST_F(EndOfTextTest, AStoppedTextIsTheSameResumedAtEveryPlaceAndPastTheStop) {
   }
 }
 
-TEST_F(EndOfTextTest, AnEndTokenEndsTheTextForEveryKAndIsItsLast) {
+// In this vocabulary it would have a text of its own, as a special one has not.
+TEST_F(EndOfTextTest, AnEndTokenEndsTheTextBeforeItForEveryKAndIsItsLastToken) {
   for (const bool is_draft_right : {false, true}) {
     for (const int place : {0, 1, 7, 13, 20}) {
       SCOPED_TRACE(place);
@@ -175,19 +176,22 @@ TEST_F(EndOfTextTest, AnEndTokenEndsTheTextForEveryKAndIsItsLast) {
         const Result result = Generate(cluster, request);
         ASSERT_THAT(result.status, IsOk());
         EXPECT_EQ(result.tokens, expected);
-        EXPECT_EQ(FullText(result), tokenizer_->Decode(expected));
+        EXPECT_THAT(result.scored.back().text, IsEmpty());
+        EXPECT_EQ(FullText(result),
+                  tokenizer_->Decode(TokenSeq(plain_.begin(), end - 1)));
         EXPECT_EQ(result.finish->reason, FinishReason::kEos);
         ExpectTheSameResumedAnywhere(cluster, request, result);
         request.ignore_eos = true;
         const Result on = Generate(cluster, request);
         EXPECT_EQ(on.tokens, plain_);
+        EXPECT_EQ(FullText(on), text_);
         EXPECT_EQ(on.finish->reason, FinishReason::kLength);
       }
     }
   }
 }
 
-// Unlike an end token, in place of which it may stand, it shows nothing.
+// It may stand in place of an end token.
 TEST_F(EndOfTextTest, AStopTokenEndsTheTextBeforeItForEveryKAndIsItsLastToken) {
   for (const bool is_draft_right : {false, true}) {
     InProcessCluster::Options options = TextCluster("llama3", vocab_size_);
