@@ -45,7 +45,9 @@ Examples:
   echo 'class Queue:' | outrider generate --prompt-file - --stop $'\n\n')";
 
 void AddPromptFlags(CLI::App& command, GenerateFlags& flags) {
-  command.add_option("prompt", flags.prompt, "the text to continue");
+  command.add_option("prompt", flags.prompt,
+                     "the text to continue; may be empty where the\n"
+                     "model's tokenizer adds a token to it");
   command
       .add_option("--prompt-file", flags.prompt_file,
                   "continue a file's text; - is standard input")
@@ -262,10 +264,6 @@ absl::StatusOr<std::variant<std::string, TokenSeq>> ToPrompt(
   } else {
     OUTRIDER_ASSIGN_OR_RETURN(
         text, ReadFile("--prompt-file", *flags.prompt_file, in));
-  }
-  if (text.empty()) {
-    return absl::InvalidArgumentError(
-        "the prompt is empty: give at least one character to continue");
   }
   OUTRIDER_RETURN_IF_ERROR(CheckText("the prompt", text));
   return text;

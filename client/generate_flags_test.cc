@@ -297,12 +297,17 @@ TEST(GenerateFlagsTest, OneOfPromptTokensAndSaltMayBeStandardInput) {
                 "input"));
 }
 
+// What a tokenizer adds to it may be enough to go on from.
+TEST(GenerateFlagsTest, APromptMayBeEmpty) {
+  EXPECT_EQ(std::get<std::string>(RequestOf({""}).prompt), "");
+  EXPECT_EQ(std::get<std::string>(RequestOf({"--prompt-file", "-"}).prompt),
+            "");
+}
+
 TEST(GenerateFlagsTest, ErrorsSayWhatToGiveInstead) {
   EXPECT_THAT(UsageError({}), HasSubstr("give one prompt"));
   EXPECT_THAT(UsageError({"a", "--prompt-tokens", "1"}),
               HasSubstr("give one prompt"));
-  EXPECT_THAT(UsageError({""}), HasSubstr("prompt is empty"));
-  EXPECT_THAT(UsageError({"--prompt-file", "-"}), HasSubstr("prompt is empty"));
   EXPECT_THAT(UsageError({"--prompt-file", "/no/such"}),
               HasSubstr("cannot read \"/no/such\""));
   EXPECT_THAT(UsageError({"--prompt-file", "/"}), HasSubstr("cannot read"));

@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<TokenId>> ParsePrompt(
     const v1::GenerateRequest& proto, const GenerationLimits& limits) {
   std::vector<TokenId> prompt(proto.tokens().ids().begin(),
                               proto.tokens().ids().end());
-  if (!proto.text().empty()) {
+  if (proto.prompt_case() == v1::GenerateRequest::kText) {
     OUTRIDER_ASSIGN_OR_RETURN(prompt, Tokenize(proto.text(), limits));
   }
   OUTRIDER_RETURN_IF_ERROR(CheckPrompt(prompt, limits));

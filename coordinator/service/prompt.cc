@@ -61,7 +61,8 @@ absl::StatusOr<std::vector<TokenId>> Tokenize(absl::string_view text,
 absl::Status CheckPrompt(absl::Span<const TokenId> prompt,
                          const GenerationLimits& limits) {
   if (prompt.empty()) {
-    return absl::InvalidArgumentError("the prompt is empty");
+    return absl::InvalidArgumentError(
+        "the prompt is empty: give at least one token to continue");
   }
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(prompt, limits.vocab_size));
   if (prompt.size() >= static_cast<size_t>(limits.longest_text)) {
