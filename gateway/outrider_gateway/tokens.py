@@ -35,6 +35,9 @@ class Tokens:
         tokenizer.no_padding()
         self._is_byte_level = _has_byte_level(tokenizer)
         self.fingerprint = fingerprint
+        self._added = {token: added.content for token, added in tokenizer.get_added_tokens_decoder().items()}
+        # The library names those that it looks for in a normalised text as they look there.
+        self._respelled = {token for token, text in self._added.items() if tokenizer.id_to_token(token) != text}
         self.vocab_size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
         # Each alternative of each token is looked up, twenty times a token in the worst case.
         self.shown = functools.lru_cache(_NUM_NAMES)(self._look_up)
@@ -67,8 +70,12 @@ class Tokens:
 
     def decode(self, ids: list[int]) -> str:
         """Lets other threads work meanwhile."""
+        first = len(ids)
+        if not self._respelled.isdisjoint(ids):
+            first = next(i for i, token in enumerate(ids) if token in self._respelled)
         # The library's way to decode one text alone keeps the GIL.
-        return str(self._tokenizer.decode_batch([ids], skip_special_tokens=False)[0])
+        text = str(self._tokenizer.decode_batch([ids[:first]], skip_special_tokens=False)[0])
+        return text + b"".join(map(self.piece, ids[first:])).decode(errors="replace")
 
     def _look_up(self, token: int) -> tuple[str, bytes]:
         """Its name and its bytes."""
@@ -87,7 +94,7 @@ class Tokens:
         return self.shown(token)[0]
 
     def _bytes_of(self, token: int) -> bytes:
-        name = self._tokenizer.id_to_token(token)
+        name = self._added.get(token) or self._tokenizer.id_to_token(token)
         if name is None:
             return b""
         if self._is_byte_level and all(c in _byte_alphabet() for c in name):

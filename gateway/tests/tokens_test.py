@@ -55,6 +55,22 @@ class TokensTest(unittest.TestCase):
             self.assertEqual((tokens.name(token), tokens.piece(token)), (shown, shown.encode()))
             self.assertEqual(tokens.decode([token]), shown)
 
+    def test_added_tokens_are_spelled_as_in_their_file(self):
+        for name in FINGERPRINTS:
+            with self.subTest(name):
+                file = json.loads((directory_of(name) / "tokenizer.json").read_text("utf-8"))
+                cases = json.loads((TOKENIZERS / name / "cases.json").read_text("utf-8"))
+                tokens = Tokens.load(directory_of(name))
+                special = set()
+                for added in file["added_tokens"]:
+                    if added["content"] != "é":  # which spells a byte of a byte-level vocabulary
+                        self.assertEqual(tokens.name(added["id"]), added["content"])
+                        self.assertEqual(tokens.piece(added["id"]), added["content"].encode())
+                    special |= {added["id"]} if added["special"] else set()
+                for case in cases["encode"]:
+                    shown = [token for token in case["ids"] if token not in special]
+                    self.assertEqual(tokens.decode(shown), case["decoded"])
+
     def test_texts_are_encoded_while_other_threads_work(self):
         tokens = Tokens.load(MODEL)
         text = pathlib.Path(__file__).read_text("utf-8") * 40
