@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes gateway/tests/chat_templates/golden.json: what the reference implementation makes of our messages.
 
-Needs transformers (any 4.5x or later; neither torch nor a model). The templates beside the
-golden file are those that model families publish, `llama3_1.jinja` without what is for tools; `training.jinja` is
-ours.
+Needs transformers (any 4.5x or later; neither torch nor a model). The templates beside the golden file are those that
+model families publish, `llama3_1.jinja` and `qwen2_5.jinja` without the tools that a request may offer; `training.jinja`
+is ours.
 """
 import datetime
 import json
@@ -25,6 +25,16 @@ CONVERSATIONS = {
                       {"role": "user", "content": "再来一次"}],
     "roles out of turn": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
 }
+# These are for templates that write calls. Arguments are as OpenAI's API has them; the reference wants objects.
+WITH_CALLS = ["llama3_1.jinja", "qwen2_5.jinja"]
+CALLS = {
+    name: [{"role": "user", "content": "Wie warm ist es in Köln?"},
+           {"role": "assistant", "content": "", "tool_calls": [
+               {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": arguments}}]},
+           {"role": "tool", "tool_call_id": "call_1", "content": "{\"celsius\": 11}"}]
+    for name, arguments in (("a call", "{\"place\":\"Köln \\\"Mitte\\\"\",\"days\":[1,2.50],\"at\": null}"),
+                            ("a call without arguments", "{}"))
+}
 
 
 class _Day(datetime.datetime):
@@ -43,14 +53,21 @@ def rendered(source, messages, add_generation_prompt):
     return {"text": texts[0]}
 
 
+def taken_apart(message):
+    calls = [{**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+             for call in message.get("tool_calls", ())]
+    return {**message, "tool_calls": calls} if calls else message
+
+
 def main():
     cases = []
     for path in sorted(FOLDER.glob("*.jinja")):
         source = path.read_text("utf-8")
-        for name, messages in CONVERSATIONS.items():
+        for name, messages in (CONVERSATIONS | (CALLS if path.name in WITH_CALLS else {})).items():
             for add in (True, False):
                 cases.append({"template": path.name, "conversation": name, "messages": messages,
-                              "add_generation_prompt": add, **rendered(source, messages, add)})
+                              "add_generation_prompt": add,
+                              **rendered(source, [taken_apart(message) for message in messages], add)})
     text = json.dumps({"special_tokens": SPECIAL, "now": DAY.isoformat(), "cases": cases}, indent=1, ensure_ascii=False)
     (FOLDER / "golden.json").write_text(text + "\n", "utf-8")
     print(f"{len(cases)} cases")

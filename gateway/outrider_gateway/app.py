@@ -266,6 +266,7 @@ async def _prepared_from(request: Request, held: HeldBody, kind: type[Asked],
     held.grow(requests.parsed_bytes(kind, body))
     asked = requests.parse(kind, body)
     del body
+    held.grow(asked.folded_bytes())
     # Large chats wait for each other here.
     prepared = await _unless_disconnected(request, prepare(asked))
     held.become(prepared.num_bytes)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from . import anyway, structure
+from . import anyway, structure, tool_calls
 from .parameters import MAX_INT32, MAX_UINT32, MinP, RepetitionPenalty, Temperature, TopK, TopP
 from .request_errors import refusal_of
 
@@ -137,6 +137,10 @@ class SamplingRequest(Strict):
             return []
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
+    def folded_bytes(self) -> int:
+        """What texts of JSON in it take once they are taken apart, too; ApiError 400 where nobody should try."""
+        return 0
+
     def extras(self) -> Extras:
         options = self.stream_options or StreamOptions()
         return Extras(rounds=self.outrider.rounds, token_ids=self.return_token_ids, usage=options.include_usage,
@@ -204,13 +208,19 @@ class Message(BaseModel):
             raise ValueError(f"a message of the role {self.role[:40]!r} needs content")
         return self
 
-    def for_template(self) -> dict[str, Any]:
+    def calls(self) -> Any:
+        return (self.model_extra or {}).get("tool_calls")
+
+    def for_template(self, place: str) -> dict[str, Any]:
+        """`place`: what a refusal calls it."""
         content = self.content or ""  # nothing of an assistant's call, say; templates would write "None"
         if isinstance(content, list):
             content = "\n".join(part.text for part in content)  # as vLLM joins them
         # Not by model_dump, which copies each value of the other keys and takes longer than the parser.
-        return {"role": self.role, "content": content,
-                **{name: value for name, value in (self.model_extra or {}).items() if not _is_nothing(name, value)}}
+        others = {name: value for name, value in (self.model_extra or {}).items() if not _is_nothing(name, value)}
+        if "tool_calls" in others:
+            others["tool_calls"] = tool_calls.with_objects(others["tool_calls"], f"{place}.tool_calls")
+        return {"role": self.role, "content": content, **others}
 
 
 def _is_nothing(name: str, value: Any) -> bool:
@@ -263,12 +273,20 @@ class ChatRequest(SamplingRequest):
     def num_logprobs(self) -> int | None:
         return (self.top_logprobs or 0) if self.logprobs else None
 
+    def folded_bytes(self) -> int:
+        # The first mistake in one of them ends the reading of all: no count behind it matters.
+        texts = (text.encode() for message in self.messages for text in tool_calls.texts(message.calls()))
+        return structure.PIECE_BYTES * structure.num_pieces(b" ".join(texts), self.COUNTED)
+
     def take_chat(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The messages and the variables for the template; the request has neither any more.
+        """The messages and the variables for the template; the request has neither any more. ApiError 400 where a
+        message's calls cannot be read.
+
 
         A prompt may wait long for others, and what it was made of would wait with the request.
         """
-        chat = [message.for_template() for message in self.messages], self.chat_template_kwargs
+        messages = [message.for_template(f"messages.{i}") for i, message in enumerate(self.messages)]
+        chat = messages, self.chat_template_kwargs
         self.messages, self.chat_template_kwargs = [], {}
         return chat
 

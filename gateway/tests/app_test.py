@@ -79,6 +79,13 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         status, _, _ = await self.ask(application, http_request(chat), path="/v1/chat/completions")
         self.assertEqual((status, self.reader.error["code"]), (429, "rate_limit_exceeded"))
 
+    async def test_what_arguments_of_a_call_are_made_of_counts_too(self):
+        call = {"function": {"name": "f", "arguments": json.dumps({"a": [[]] * 1000})}}
+        chat = {"model": "m", "messages": [{"role": "assistant", "content": "x", "tool_calls": [call]}]}
+        application = self.over(Stub(), bodies=BodyLimits(most_bytes_together=100_000, free_bytes=0))
+        status, _, _ = await self.ask(application, http_request(chat), path="/v1/chat/completions")
+        self.assertEqual((status, self.reader.error["code"]), (429, "rate_limit_exceeded"))
+
     async def test_what_is_mostly_structure_is_refused_before_it_is_taken_apart(self):
         chat = {"model": "m", "messages": [{"role": "user", "content": "x", "junk": [[]] * 100_000}]}
         with mock.patch.object(requests, "parse") as parse:

@@ -15,6 +15,7 @@ from outrider_gateway.rpc_errors import from_rpc
 
 COMPLETION = {"model": "m", "prompt": "p"}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}
 
 
 class RequestTest(unittest.TestCase):
@@ -166,7 +167,7 @@ class RequestTest(unittest.TestCase):
 
     def messages(self, *messages):
         asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "messages": messages}).encode())
-        return [message.for_template() for message in asked.messages]
+        return asked.take_chat()[0]
 
     def test_what_a_message_has_besides_is_passed_on_and_not_copied(self):
         asked = requests.parse(requests.ChatRequest, json.dumps(
@@ -187,6 +188,43 @@ class RequestTest(unittest.TestCase):
             self.assertIn("A list.<|eot_id|>", template.render(sent))
         with self.assertRaisesRegex(ApiError, "single tool-calls"):
             template.render(self.messages({**answer, "tool_calls": [{}, {}]}))
+
+    def called(self, arguments):
+        return {"role": "assistant", "content": "", "tool_calls": [
+            CALL, {**CALL, "function": {"name": "g", "arguments": arguments}}]}
+
+    def test_a_calls_arguments_are_an_object_to_the_template_and_a_text_in_the_request(self):
+        for text, arguments in (('{"a": [1, {"b": "x"}]}', {"a": [1, {"b": "x"}]}), ("", {}), (None, {}), ("{}", {}),
+                                ({"a": 1}, {"a": 1})):
+            asked = requests.parse(requests.ChatRequest, json.dumps(
+                {**CHAT, "messages": [self.called(text)]}).encode())
+            calls = asked.messages[0].calls()
+            messages, _ = asked.take_chat()
+            self.assertEqual(messages, [{**self.called(arguments), "tool_calls": [
+                {**CALL, "function": {"name": "f", "arguments": {}}},
+                {**CALL, "function": {"name": "g", "arguments": arguments}}]}])
+            self.assertEqual(calls, self.called(text)["tool_calls"])
+
+    def test_arguments_that_are_no_object_are_refused_by_name(self):
+        for arguments in ("{", "[1]", "1", '"x"', "null", " ", "{\"a\": NaN}", "[" * 5000, "9" * 5000, [1], 7, False):
+            with self.subTest(arguments=str(arguments)[:20]), self.assertRaises(ApiError) as refusal:
+                self.messages(*CHAT["messages"], self.called(arguments))
+            self.assertEqual((refusal.exception.status, refusal.exception.param), (400, "messages"))
+            self.assertIn("messages.1.tool_calls.1.function.arguments: ", refusal.exception.message)
+
+    def test_a_call_that_is_none_of_openais_is_the_templates(self):
+        for calls in ("x", {"a": 1}, [1, None, {"function": "f"}, {}]):
+            message = {"role": "assistant", "content": "", "tool_calls": calls}
+            self.assertEqual(self.messages(message), [message])
+
+    def test_what_arguments_are_made_of_is_told_before_they_are_taken_apart(self):
+        def folded(*arguments):
+            return requests.parse(requests.ChatRequest, json.dumps(
+                {**CHAT, "messages": [self.called(one) for one in arguments]}).encode()).folded_bytes()
+        self.assertEqual(folded(""), 0)
+        self.assertGreaterEqual(folded(json.dumps({"a": [[]] * 1000})), structure.PIECE_BYTES * 2000)
+        with self.assertRaisesRegex(ApiError, "lists, objects and values"):
+            folded(*[json.dumps({"a": [[]] * 10_000})] * 4)
 
     def test_a_chat_whose_prompt_waits_is_not_kept_beside_it(self):
         asked = requests.parse(requests.ChatRequest, json.dumps({**CHAT, "chat_template_kwargs": {"a": 1}}).encode())

@@ -21,7 +21,7 @@ make_stubs.main()
 import grpc  # noqa: E402
 
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
-from outrider_gateway import chat_template, json_text, keys, main, replies, server  # noqa: E402
+from outrider_gateway import chat_template, json_text, keys, main, replies, requests, server  # noqa: E402
 from outrider_gateway import coordinators as coordinators_module  # noqa: E402
 from outrider_gateway.coordinators import Coordinators, make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
@@ -42,15 +42,19 @@ class ChatTemplateTest(unittest.TestCase):
         for case in self.GOLDEN["cases"]:
             source = (HERE / "chat_templates" / case["template"]).read_text("utf-8")
             template = chat_template.ChatTemplate(source, self.GOLDEN["special_tokens"], now=lambda: now)
+            # They are as a client sends them, with the arguments of calls as texts.
+            asked = requests.parse(requests.ChatRequest, json.dumps(
+                {"model": "m", "messages": case["messages"]}).encode())
+            messages, _ = asked.take_chat()
             with self.subTest(case["template"], conversation=case["conversation"]):
                 if "refused" in case:
                     with self.assertRaises(ApiError) as refusal:
-                        template.render(case["messages"], add_generation_prompt=case["add_generation_prompt"])
+                        template.render(messages, add_generation_prompt=case["add_generation_prompt"])
                     self.assertEqual(refusal.exception.status, 400)
                     self.assertIn(case["refused"], refusal.exception.message)
                 else:
                     self.assertEqual(template.render(
-                        case["messages"], add_generation_prompt=case["add_generation_prompt"]), case["text"])
+                        messages, add_generation_prompt=case["add_generation_prompt"]), case["text"])
             templates.add(case["template"])
         self.assertGreaterEqual(len(templates), 10)
 
