@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,10 @@ class Reporter {
 // this process has to be taken down.
 constexpr std::chrono::milliseconds kTakedown(1250);
 
+// gRPC cuts off what is on its way when clients are sent away. In this time
+// those who watch the server's health go by themselves, and all are served yet.
+constexpr std::chrono::milliseconds kNotice(250);
+
 // Streams, and then the server, with enough of `longest` left for the rest of
 // the process. Ends that at once where it cannot be done in order.
 void End(std::chrono::milliseconds longest, GenerationServiceImpl& service,
@@ -69,8 +74,13 @@ void End(std::chrono::milliseconds longest, GenerationServiceImpl& service,
   using std::chrono::milliseconds;
   const auto begin = std::chrono::steady_clock::now();
   server.SetServing(false);
+  const milliseconds notice = std::min(kNotice, longest / 8);
+  std::this_thread::sleep_for(notice);
+  // Or each new call on a connection that is open would be refused for as long
+  // as the streams here take, although another coordinator has room.
+  server.SendAway();
   const milliseconds drain = longest - std::min(kTakedown, longest / 2);
-  if (!service.Drain(drain)) {
+  if (!service.Drain(drain - notice)) {
     OUTRIDER_LOG(kError) << "some sessions do not end: this process does";
     std::_Exit(1);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/server.h"
 
+#include <grpc/grpc.h>
+#include <grpcpp/impl/codegen/completion_queue_tag.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
@@ -69,6 +71,16 @@ void AddArguments(const RpcServer::Options& options,
   }
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
+}
+
+// Of what completes in a queue, and nobody has to hear. It has no state, and
+// outlives all queues.
+grpc::internal::CompletionQueueTag& ToldToNobody() {
+  struct Tag final : grpc::internal::CompletionQueueTag {
+    bool FinalizeResult(void** /*tag*/, bool* /*ok*/) override { return false; }
+  };
+  static auto& tag = *new Tag;
+  return tag;
 }
 
 }  // namespace
@@ -154,6 +166,15 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   // The next one has its ordinary effect on this thread.
   if (signal != 0) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   return signal;
+}
+
+void RpcServer::SendAway() {
+  SetServing(false);
+  self_check_->Stop();
+  // C++ has only what also waits, and that takes a single deadline. This may be
+  // begun several times, and gRPC then tells all of them that it is over.
+  grpc_server_shutdown_and_notify(
+      server_->c_server(), calls_.queue().queue()->cq(), &ToldToNobody());
 }
 
 void RpcServer::Shutdown(std::chrono::milliseconds deadline) {

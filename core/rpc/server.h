@@ -74,8 +74,12 @@ class RpcServer {
   // Blocks until a termination signal, at most this long: its number, or 0.
   // Another signal, from then on, ends the process at once.
   static int WaitForTermination(std::chrono::milliseconds longest);
-  // NOT_SERVING, then refuses new calls and waits for those in flight, at most
-  // this long; then cancels them. No handler runs, or is waited for, after it.
+  // NOT_SERVING, and listens no more. Clients are told at once to take their
+  // new calls elsewhere, while those in flight go on as before: Shutdown is to
+  // come.
+  void SendAway();
+  // Refuses new calls and waits for those in flight, at most this long; then
+  // cancels them. No handler runs, or is waited for, after it.
   void Shutdown(std::chrono::milliseconds deadline);
 
  private:

@@ -387,5 +387,40 @@ TEST(RpcServerTest, AShutdownCancelsACallAtItsDeadlineAndAwaitsItsHandler) {
   call.Await();
 }
 
+TEST(RpcServerTest, ClientsAreSentAwayAtOnceAndTheirCallsInFlightGoOn) {
+  KeepingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  server->SetServing(true);
+  const auto channel = grpc::CreateChannel(server->address(),
+                                           grpc::InsecureChannelCredentials());
+  ASSERT_TRUE(channel->WaitForConnected(In(std::chrono::seconds(20))));
+  KeptCall call(server->address());
+  ServerCall& kept = service.kept();
+  server->SendAway();
+  EXPECT_FALSE(server->serving());
+  EXPECT_TRUE(server->Answers());
+  // The connection is given up, and there is no other.
+  EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
+                                          In(std::chrono::seconds(20))));
+  EXPECT_EQ(CheckHealth(channel).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(kept.is_cancelled());
+  kept.Reply(AnyMessage());
+  EXPECT_EQ(call.Await(), grpc::StatusCode::OK);
+}
+
+TEST(RpcServerTest, AServerThatSentItsClientsAwayIsShutDownAsAnyOther) {
+  KeepingService service;
+  Served server({.listen = "127.0.0.1:0"}, {&service});
+  KeptCall call(server->address());
+  ServerCall& kept = service.kept();
+  server->SendAway();
+  std::jthread handler([&] {
+    while (!kept.is_cancelled()) std::this_thread::yield();
+    kept.Finish(grpc::Status::CANCELLED);
+  });
+  server->Shutdown(std::chrono::seconds(0));
+  EXPECT_NE(call.Await(), grpc::StatusCode::OK);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -354,6 +354,9 @@ BROKEN = [
      ["livenessProbe asks for /metrics"]),
     ("a coordinator that is killed while it waits for verifiers", LOCAL, lambda o: o.container("coordinator")["startupProbe"]["grpc"].update(
         service="readiness"), ["startupProbe asks for the service 'readiness'"]),
+    ("a coordinator that is killed while it drains", LOCAL, lambda o: o.container("coordinator").update(livenessProbe={
+        "grpc": {"port": 7000, "service": "liveness"}, "periodSeconds": 10, "failureThreshold": 6}),
+     ["livenessProbe is gRPC, which a coordinator that drains does not listen for"]),
     ("a start without the time to load a model", LOCAL, lambda o: o.container()["startupProbe"].update(failureThreshold=3),
      ["gives up after 15 s"]),
     ("a liveness that must hold twice", LOCAL, lambda o: o.container()["livenessProbe"].update(successThreshold=2), ["successThreshold"]),

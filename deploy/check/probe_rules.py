@@ -37,6 +37,8 @@ def check_probe(kind, probe, words):
     if "grpc" in probe:
         if flag(words, "tls-cert") is not None:
             yield "is gRPC, which the kubelet speaks without TLS only"
+        if kind == "livenessProbe" and flag(words, "verifier"):
+            yield "is gRPC, which a coordinator that drains does not listen for"
         service = probe["grpc"].get("service", "")
         if service not in services:
             yield f"asks for the service {service!r}, not {' or '.join(map(repr, sorted(services)))}"

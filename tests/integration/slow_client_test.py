@@ -55,7 +55,7 @@ class SlowClientTest(ScrapingTest):
         wait_until("its generation has ended", lambda: self.value(
             self.coordinator, "requests_total", finish_reason="length", code="OK") == 1)
         self.coordinator.send(signal.SIGTERM)
-        wait_until("it drains", self.refused_as_shutting_down)
+        wait_until("it drains", self.nobody_listens)
         time.sleep(2)
         self.assertIsNone(self.coordinator.process.poll(), "it does not wait")
         self.assertEqual(client.num_messages(), 0)
@@ -71,15 +71,15 @@ class SlowClientTest(ScrapingTest):
         self.assertEqual(self.coordinator.end(), 0)
         self.assertLess(time.monotonic() - begin, 8)  # it is to take 4 at most, and then to end
 
-    def refused_as_shutting_down(self):
-        return "shutting down" in self.ask().err()
+    def nobody_listens(self):
+        return "UNAVAILABLE" in self.ask().err()
 
     def test_a_second_signal_ends_a_coordinator_at_once(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             self.start_all("--max-sessions", "2", "--drain-seconds", "3600")
             self.start_two_that_do_not_read()
             self.coordinator.send(signal.SIGTERM)
-            wait_until("it drains", self.refused_as_shutting_down)
+            wait_until("it drains", self.nobody_listens)
             self.assertEqual(self.coordinator.end(number), -number)
 
     def test_sigint_does_not_wait_for_streams(self):
