@@ -327,6 +327,11 @@ absl::StatusOr<GenerationRequest> GenerationServiceImpl::Parse(
 }
 
 void GenerationServiceImpl::Describe(ServerCall& call) const {
+  // Who chooses by what coordinators say of themselves is to take another.
+  if (const absl::Status open = running_.CheckOpen(); !open.ok()) {
+    call.Finish(ToGrpcStatus(open));
+    return;
+  }
   v1::GenerationServiceDescribeResponse response =
       ToProto(parts_.pool.Describe());
   response.set_has_tokenizer(parts_.tokenizer != nullptr);

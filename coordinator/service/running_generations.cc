@@ -11,16 +11,18 @@ namespace {
 
 constexpr std::chrono::seconds kNoPlaceRetryDelay(1);
 
+absl::Status DrainsError() {
+  return absl::UnavailableError(
+      "this coordinator is shutting down: use another one");
+}
+
 }  // namespace
 
 absl::Status RunningGenerations::Enter(
     const std::shared_ptr<Cancellation>& generation, Kind kind) {
   const int64_t most = int64_t{most_} * (kind == Kind::kResumed ? 2 : 1);
   MutexLock lock(mu_);
-  if (is_draining_) {
-    return absl::UnavailableError(
-        "this coordinator is shutting down: use another one");
-  }
+  if (is_draining_) return DrainsError();
   if (static_cast<int64_t>(running_.size()) >= most) {
     return WithJitteredRetryDelay(
         absl::ResourceExhaustedError(absl::StrCat(
@@ -47,6 +49,11 @@ bool RunningGenerations::Drain(std::chrono::milliseconds longest,
   for (const auto& generation : running_) generation->Cancel();
   AwaitAllUntil(Clock::now() + longest_cancelled);
   return running_.empty();
+}
+
+absl::Status RunningGenerations::CheckOpen() const {
+  MutexLock lock(mu_);
+  return is_draining_ ? DrainsError() : absl::OkStatus();
 }
 
 void RunningGenerations::AwaitAllUntil(Clock::time_point end) {

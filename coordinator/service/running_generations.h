@@ -33,6 +33,7 @@ class RunningGenerations {
   // all have left.
   bool Drain(std::chrono::milliseconds longest,
              std::chrono::milliseconds longest_cancelled);
+  absl::Status CheckOpen() const;  // UNAVAILABLE: this drains
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +41,7 @@ class RunningGenerations {
   void AwaitAllUntil(Clock::time_point end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int most_;
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_;
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
   absl::flat_hash_set<std::shared_ptr<Cancellation>> running_

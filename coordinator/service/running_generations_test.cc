@@ -74,9 +74,11 @@ TEST(RunningGenerationsTest, DrainingEndsWithTheLastAndLetsNoneIn) {
   RunningGenerations running(/*most=*/2);
   const auto generation = std::make_shared<Cancellation>();
   EXPECT_THAT(running.Enter(generation, Kind::kNew), IsOk());
+  EXPECT_THAT(running.CheckOpen(), IsOk());
   std::jthread leaves([&] { running.Leave(generation); });
   EXPECT_TRUE(running.Drain(minutes(1), minutes(1)));
   EXPECT_FALSE(generation->cancelled());
+  EXPECT_THAT(running.CheckOpen(), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_THAT(running.Enter(generation, Kind::kNew),
               StatusIs(absl::StatusCode::kUnavailable));
 }

@@ -324,6 +324,16 @@ TEST(ClusterTest, WithoutAVerifierRequestsAreUnavailableUntilOneComes) {
   EXPECT_THAT(Generate(cluster, Greedy({5}, 30, /*k=*/4)).status, IsOk());
 }
 
+TEST(ClusterTest, ACoordinatorThatDrainsDoesNotDescribeItself) {
+  InProcessCluster cluster(SmallCluster());
+  ASSERT_TRUE(cluster.WaitUntilReady());
+  EXPECT_THAT(cluster.client().Describe(std::chrono::seconds(5)), IsOk());
+  EXPECT_TRUE(cluster.service().Drain(std::chrono::seconds(0)));
+  EXPECT_THAT(
+      cluster.client().Describe(std::chrono::seconds(5)).status(),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shutting down")));
+}
+
 TEST(ClusterTest, OneSessionTooManyIsToldToComeLater) {
   Hold hold;
   std::function<void()> act;
