@@ -1,21 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rolling update of each role under load: no reader sees an error, nor another text."""
+"""A rolling update of each role under load: no reader sees an error, nor another text.
+
+Readers ask the gateway, and while coordinators roll, coordinators too.
+"""
+import contextlib
+import json
+import sys
 import threading
 
+import grpc
+
+import meaning
 from cluster import PROMPT, expect, say, wait_until
 from playing import ROLES
+
+sys.path.insert(0, str(meaning.ROOT / "examples/python"))
+
+from stubs import generation_pb2, generation_pb2_grpc  # noqa: E402
 
 READERS = 6
 TOKENS = 200
 ENOUGH = 3  # replies of each reader before, and after, a pod has gone
+# What ../README.md tells those to take who balance by themselves.
+SERVICE_CONFIG = {"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "readiness"}}
 
 
 class Load:
-    """Readers that ask the gateway for the same greedy text again and again, each reply compared."""
+    """Readers that ask for the same greedy text again and again, each reply compared. `ask` gives a text."""
 
-    def __init__(self, cluster, plain):
-        self._cluster, self._plain = cluster, plain
-        self._address = cluster.address("gateway")
+    def __init__(self, ask, plain):
+        self._ask, self._plain = ask, plain
         self._stopping = threading.Event()
         self._replies = [0] * READERS
         self._errors = []
@@ -34,8 +48,7 @@ class Load:
     def _read(self, number):
         while not self._stopping.is_set():
             try:
-                reply = self._cluster.complete(self._address, prompt=PROMPT, temperature=0, ignore_eos=True, max_tokens=TOKENS)
-                text = reply["choices"][0]["text"]
+                text = self._ask()
                 if not (text and self._plain.startswith(text)):
                     self._errors.append(f"another text: {text!r}")
                 self._replies[number] += 1
@@ -50,12 +63,40 @@ class Load:
             count >= goal for count, goal in zip(self._replies, goals)))
         expect(not self._errors, f"readers have seen {self._errors[:3]}")
 
+    def num_replies(self):
+        return sum(self._replies)
+
+
+class Gateway:
+    """The gateway, as its readers ask it."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self.turn_to_successor()
+
     def turn_to_successor(self):
         """Does what a Service does: new requests go to the pod that will stay."""
         self._address = self._cluster.address("gateway")
 
-    def num_replies(self):
-        return sum(self._replies)
+    def ask(self):
+        reply = self._cluster.complete(self._address, prompt=PROMPT, temperature=0, ignore_eos=True, max_tokens=TOKENS)
+        return reply["choices"][0]["text"]
+
+
+@contextlib.contextmanager
+def direct_load(addresses, plain):
+    """Readers of one gRPC channel over several coordinators, as a headless Service gives it."""
+    target = "ipv4:" + ",".join(f"{address}:7000" for address in addresses)
+    options = [("grpc.service_config", json.dumps(SERVICE_CONFIG)), ("grpc.enable_retries", 0), ("grpc.enable_http_proxy", 0)]
+    with grpc.insecure_channel(target, options=options) as channel:
+        stub = generation_pb2_grpc.GenerationServiceStub(channel)
+
+        def ask():
+            call = stub.Generate(generation_pb2.GenerateRequest(
+                text=PROMPT, temperature=0, ignore_eos=True, max_tokens=TOKENS), timeout=60)
+            return "".join("".join(token.text for token in message.tokens) + message.finish.trailing_text for message in call)
+        with Load(ask, plain) as load:
+            yield load
 
 
 def found(cluster, role):
@@ -72,15 +113,22 @@ def found(cluster, role):
 
 
 def check_rolling_updates(cluster, plain):
-    with Load(cluster, plain) as load:
+    gateway = Gateway(cluster)
+    with Load(gateway.ask, plain) as load:
         load.serve()
         for role in ROLES:
-            before = load.num_replies()
+            before, address = load.num_replies(), cluster.address(role)
             end_the_one_before = cluster.start_successor(role)
             wait_until(f"the second {role} is found", lambda role=role: found(cluster, role))
             if role == "gateway":
-                load.turn_to_successor()
-            load.serve()
-            end_the_one_before()
-            load.serve()
+                gateway.turn_to_successor()
+            with contextlib.ExitStack() as stack:
+                loads = [load]
+                if role == "coordinator":
+                    loads.append(stack.enter_context(direct_load([address, cluster.address(role)], plain)))
+                for one in loads:
+                    one.serve()
+                end_the_one_before()
+                for one in loads:
+                    one.serve()
             say(f"rolling update of the {role} under {READERS} readers: {load.num_replies() - before} replies, no error")
