@@ -439,6 +439,19 @@ class ObservabilityTest(unittest.TestCase):
         headings = re.findall(r"^## (\w+)$", (manifests.DEPLOY / "RUNBOOKS.md").read_text(), re.MULTILINE)
         self.assertEqual(headings, [rule["alert"] for rule in self.rules("alerts.yaml")])
 
+    def test_panels_and_pages_that_runbooks_name_are_there(self):
+        panels = {panel["title"]: [target["legendFormat"] for target in panel.get("targets", [])]
+                  for panel in json.loads((self.FOLDER / "dashboard.json").read_text())["panels"]}
+        headings = re.findall(r"^### (.*)$", (manifests.DEPLOY / "README.md").read_text(), re.MULTILINE)
+        text = re.sub("`[^`]*`", "", (manifests.DEPLOY / "RUNBOOKS.md").read_text())
+        named = [" ".join(name.split()) for name in re.findall('"([^"]+)"', text)]
+        self.assertGreater(len(named), 10)
+        self.assertLessEqual(set(named), {*panels, *headings})
+        by_instance = re.findall('"([^"]+)" has each instance', text)
+        self.assertTrue(by_instance)
+        for name in by_instance:
+            self.assertTrue(all("{{instance}}" in legend for legend in panels[name]), name)
+
     def test_what_runbooks_quote_is_what_programs_say(self):
         said = set()
         for folder in ("client", "coordinator", "core", "drafter", "gateway/outrider_gateway", "verifier"):

@@ -27,8 +27,8 @@ USERS = "outrider_sessions"
 DEMO = "demo-target"
 LEAST_CLAIM = 1 << 30  # 200Mi is no 200Gi
 LONGEST_WINDOW = 3600  # that an autoscaler may have
-SOURCES = {"coordinator": ["coordinator", "core/rpc"], "drafter": ["core/node", "core/rpc", "drafter"],
-           "verifier": ["core/node", "core/rpc", "verifier"],
+SOURCES = {"coordinator": ["coordinator", "core/rpc", "core/telemetry"], "drafter": ["core/node", "core/rpc", "core/telemetry", "drafter"],
+           "verifier": ["core/node", "core/rpc", "core/telemetry", "verifier"],
            "gateway": ["gateway/outrider_gateway"]}
 
 

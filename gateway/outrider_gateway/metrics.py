@@ -2,7 +2,7 @@
 """What /metrics shows, by prometheus-client."""
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _REQUEST_SECONDS = (*_SECONDS, 120, 300, 600)
@@ -14,6 +14,8 @@ _TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        # When it began, its memory, its files: by the names that they have in all programs.
+        ProcessCollector(registry=self.registry)
         # Not `endpoint`: Prometheus' operator gives that to whatever it scrapes, the name of its port.
         self.requests = Counter("outrider_gateway_requests", "Requests answered.", ["route", "status"],
                                 registry=self.registry)

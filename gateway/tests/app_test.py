@@ -242,6 +242,11 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
             for route in ("/v1/completions", "/v1/chat/completions"):
                 self.assertIn(f'outrider_gateway_requests_total{{route="{route}",status="{status}"}} 0.0\n', page)
 
+    def test_its_process_is_measured_by_the_names_that_all_programs_have(self):
+        page = prometheus_client.generate_latest(Metrics().registry).decode()
+        for name in "start_time_seconds", "resident_memory_bytes", "open_fds":
+            self.assertRegex(page, rf"(?m)^process_{name} [1-9]")
+
     async def test_requests_are_counted_by_route_and_status(self):
         counter = METRICS.requests.labels("/v1/completions", "200")
         before = counter._value.get()
