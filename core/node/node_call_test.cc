@@ -7,6 +7,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <new>
@@ -68,7 +69,7 @@ struct ScriptedEngine {
                              .on_finish = answer});
   }
 
-  bool misses = true;
+  std::atomic<bool> misses = true;
   std::function<void()> on_check = {};
   std::function<void()> on_make = {};
   std::function<void()> on_take = {};
