@@ -4,7 +4,7 @@
 
 Needs transformers (any 4.5x or later; neither torch nor a model). The templates beside the golden file are those that
 model families publish, `llama3_1.jinja` and `qwen2_5.jinja` without the tools that a request may offer; `training.jinja`
-is ours.
+and `texts_of_calls.jinja` are ours.
 """
 import datetime
 import json
@@ -25,8 +25,10 @@ CONVERSATIONS = {
                       {"role": "user", "content": "再来一次"}],
     "roles out of turn": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
 }
-# These are for templates that write calls. Arguments are as OpenAI's API has them; the reference wants objects.
-WITH_CALLS = ["llama3_1.jinja", "qwen2_5.jinja"]
+# These are for templates that write calls. Arguments are texts, as OpenAI's API has them. Most templates want what the
+# texts say; some, as DeepSeek R1's do, add them to other texts.
+WITH_OBJECTS = ["llama3_1.jinja", "qwen2_5.jinja"]
+WITH_TEXTS = ["texts_of_calls.jinja"]
 CALLS = {
     name: [{"role": "user", "content": "Wie warm ist es in Köln?"},
            {"role": "assistant", "content": "", "tool_calls": [
@@ -63,11 +65,12 @@ def main():
     cases = []
     for path in sorted(FOLDER.glob("*.jinja")):
         source = path.read_text("utf-8")
-        for name, messages in (CONVERSATIONS | (CALLS if path.name in WITH_CALLS else {})).items():
+        for name, messages in (CONVERSATIONS | (CALLS if path.name in WITH_OBJECTS + WITH_TEXTS else {})).items():
+            given = messages if path.name in WITH_TEXTS else [taken_apart(message) for message in messages]
             for add in (True, False):
                 cases.append({"template": path.name, "conversation": name, "messages": messages,
                               "add_generation_prompt": add,
-                              **rendered(source, [taken_apart(message) for message in messages], add)})
+                              **rendered(source, given, add)})
     text = json.dumps({"special_tokens": SPECIAL, "now": DAY.isoformat(), "cases": cases}, indent=1, ensure_ascii=False)
     (FOLDER / "golden.json").write_text(text + "\n", "utf-8")
     print(f"{len(cases)} cases")

@@ -19,6 +19,7 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.sandbox
 
+from . import tool_calls
 from .errors import ApiError
 
 MAX_SECONDS = 2.0
@@ -97,6 +98,17 @@ def _bounded(value: Any) -> Any:
     return value
 
 
+def _joined(pieces: Iterable[str]) -> str:
+    taken: list[str] = []
+    length = 0
+    for piece in pieces:
+        taken.append(piece)
+        length += len(piece)
+        if length > MAX_CHARACTERS:
+            raise jinja2.TemplateError(f"the prompt is longer than {MAX_CHARACTERS} characters")
+    return "".join(taken)
+
+
 def _raise_exception(message: str) -> None:
     raise jinja2.TemplateError(message)
 
@@ -130,21 +142,22 @@ class ChatTemplate:
                variables: dict[str, Any] | None = None) -> str:
         """The prompt; an ApiError says what the template refuses. May take MAX_SECONDS.
 
-        `variables` are the caller's own, for the template to read; they go before special tokens.
+        `messages` are as OpenAI's API has them. `variables` are the caller's own, for the template to read; they go
+        before special tokens.
         """
+        taken_apart = tool_calls.with_objects(messages)
         environment = self._environment()
         template = environment.template_class.from_code(environment, self._code, environment.make_globals(None))
         environment.deadline = time.monotonic() + MAX_SECONDS
-        pieces: list[str] = []
-        length = 0
+        values = {"tools": None, "documents": None, **self._special_tokens, **(variables or {}),
+                  "add_generation_prompt": add_generation_prompt}
         try:
-            for piece in template.generate({
-                    "tools": None, "documents": None, **self._special_tokens, **(variables or {}),
-                    "messages": messages, "add_generation_prompt": add_generation_prompt}):
-                pieces.append(piece)
-                length += len(piece)
-                if length > MAX_CHARACTERS:
-                    raise jinja2.TemplateError(f"the prompt is longer than {MAX_CHARACTERS} characters")
+            try:
+                return _joined(template.generate({**values, "messages": taken_apart}))
+            except TypeError:
+                # Some templates, such as DeepSeek R1's, add the arguments of calls to texts: they want the client's
+                # own text. What failed otherwise fails once more.
+                return _joined(template.generate({**values, "messages": messages}))
         except jinja2.TemplateError as error:
             raise ApiError(400, f"messages: the model's chat template refuses them: {error}", param="messages",
                            code="chat_template_error") from error
@@ -152,7 +165,6 @@ class ChatTemplate:
             # Whatever a template does with messages that it did not expect, a division by zero included.
             raise ApiError(400, f"messages: the model's chat template cannot render them: {error}",
                            param="messages", code="chat_template_error") from error
-        return "".join(pieces)
 
 
 def load(directory: pathlib.Path) -> ChatTemplate:

@@ -211,15 +211,12 @@ class Message(BaseModel):
     def calls(self) -> Any:
         return (self.model_extra or {}).get("tool_calls")
 
-    def for_template(self, place: str) -> dict[str, Any]:
-        """`place`: what a refusal calls it."""
+    def for_template(self) -> dict[str, Any]:
         content = self.content or ""  # nothing of an assistant's call, say; templates would write "None"
         if isinstance(content, list):
             content = "\n".join(part.text for part in content)  # as vLLM joins them
         # Not by model_dump, which copies each value of the other keys and takes longer than the parser.
         others = {name: value for name, value in (self.model_extra or {}).items() if not _is_nothing(name, value)}
-        if "tool_calls" in others:
-            others["tool_calls"] = tool_calls.with_objects(others["tool_calls"], f"{place}.tool_calls")
         return {"role": self.role, "content": content, **others}
 
 
@@ -279,14 +276,11 @@ class ChatRequest(SamplingRequest):
         return structure.PIECE_BYTES * structure.num_pieces(b" ".join(texts), self.COUNTED)
 
     def take_chat(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The messages and the variables for the template; the request has neither any more. ApiError 400 where a
-        message's calls cannot be read.
-
+        """The messages and the variables for the template; the request has neither any more.
 
         A prompt may wait long for others, and what it was made of would wait with the request.
         """
-        messages = [message.for_template(f"messages.{i}") for i, message in enumerate(self.messages)]
-        chat = messages, self.chat_template_kwargs
+        chat = [message.for_template() for message in self.messages], self.chat_template_kwargs
         self.messages, self.chat_template_kwargs = [], {}
         return chat
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions in a chat's messages. OpenAI's API has their arguments as a text of JSON; chat templates, which
-write them as JSON, want what it says, as they get it of vLLM."""
+"""Calls of functions in a chat's messages. OpenAI's API has their arguments as a text of JSON; most chat templates,
+which write them as JSON, want what it says, as they get it of vLLM."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,11 +19,18 @@ def texts(calls: Any) -> Iterator[str]:
             yield arguments
 
 
-def with_objects(calls: Any, place: str) -> Any:
-    """The calls with their arguments taken apart, in a copy; ApiError 400 that names those that are no object."""
+def with_objects(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the arguments of their calls taken apart, in copies; ApiError 400 names those that are no
+    object."""
+    return [_with_calls(message, f"messages.{i}.tool_calls") for i, message in enumerate(messages)]
+
+
+def _with_calls(message: dict[str, Any], place: str) -> dict[str, Any]:
+    calls = message.get("tool_calls")
     if not isinstance(calls, list):
-        return calls
-    return [_with_object(call, f"{place}.{i}.function.arguments") for i, call in enumerate(calls)]
+        return message
+    return {**message, "tool_calls": [
+        _with_object(call, f"{place}.{i}.function.arguments") for i, call in enumerate(calls)]}
 
 
 def _with_object(call: Any, place: str) -> Any:

@@ -9,7 +9,7 @@ import pydantic
 from openai.types.chat import ChatCompletionMessage
 from stand_ins import HERE, rpc_error
 
-from outrider_gateway import chat_template, requests, structure, translate
+from outrider_gateway import chat_template, requests, structure, tool_calls, translate
 from outrider_gateway.errors import ApiError
 from outrider_gateway.rpc_errors import from_rpc
 
@@ -199,7 +199,7 @@ class RequestTest(unittest.TestCase):
             asked = requests.parse(requests.ChatRequest, json.dumps(
                 {**CHAT, "messages": [self.called(text)]}).encode())
             calls = asked.messages[0].calls()
-            messages, _ = asked.take_chat()
+            messages = tool_calls.with_objects(asked.take_chat()[0])
             self.assertEqual(messages, [{**self.called(arguments), "tool_calls": [
                 {**CALL, "function": {"name": "f", "arguments": {}}},
                 {**CALL, "function": {"name": "g", "arguments": arguments}}]}])
@@ -208,14 +208,14 @@ class RequestTest(unittest.TestCase):
     def test_arguments_that_are_no_object_are_refused_by_name(self):
         for arguments in ("{", "[1]", "1", '"x"', "null", " ", "{\"a\": NaN}", "[" * 5000, "9" * 5000, [1], 7, False):
             with self.subTest(arguments=str(arguments)[:20]), self.assertRaises(ApiError) as refusal:
-                self.messages(*CHAT["messages"], self.called(arguments))
+                tool_calls.with_objects(self.messages(*CHAT["messages"], self.called(arguments)))
             self.assertEqual((refusal.exception.status, refusal.exception.param), (400, "messages"))
             self.assertIn("messages.1.tool_calls.1.function.arguments: ", refusal.exception.message)
 
     def test_a_call_that_is_none_of_openais_is_the_templates(self):
         for calls in ("x", {"a": 1}, [1, None, {"function": "f"}, {}]):
             message = {"role": "assistant", "content": "", "tool_calls": calls}
-            self.assertEqual(self.messages(message), [message])
+            self.assertEqual(tool_calls.with_objects(self.messages(message)), [message])
 
     def test_what_arguments_are_made_of_is_told_before_they_are_taken_apart(self):
         def folded(*arguments):

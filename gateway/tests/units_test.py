@@ -82,11 +82,11 @@ class ChatTemplateTest(unittest.TestCase):
                 mock.patch.object(chat_template, "MAX_SECONDS", 0.2):
             template = chat_template.ChatTemplate(loop + "{{ messages[0] }}")
             with self.assertRaisesRegex(ApiError, "took longer"):
-                template.render(["x"] * 99999)
-            template = chat_template.ChatTemplate("{{ messages[0] }}")
-            self.assertEqual([template.render([text]) for text in "ab"], ["a", "b"])
+                template.render([{}] * 99999)
+            template = chat_template.ChatTemplate("{{ messages[0].content }}")
+            self.assertEqual([template.render([{"content": text}]) for text in "ab"], ["a", "b"])
             time.sleep(0.3)
-            self.assertEqual(template.render(["c"]), "c")
+            self.assertEqual(template.render([{"content": "c"}]), "c")
         self.assertEqual(compiled.call_count, 2)
 
     def test_loops_that_call_nothing_are_stopped_too(self):
