@@ -129,6 +129,12 @@ TEST(TextStreamTest, AStopThatTheLastBytesCompleteIsAStop) {
   EXPECT_EQ(Streamed({"a", "\xC3"}, {"\uFFFD"}), "[a][]|!");
 }
 
+TEST(TextStreamTest, HalfACharacterAtAPromptsEndIsNoStop) {
+  EXPECT_EQ(Streamed({"a", "\xC3"}, {"\uFFFD"}, /*is_byte_level=*/true,
+                     /*prompt=*/{1}),
+            "[a][]|!");
+}
+
 TEST(TextStreamTest, ATextThatFollowsAPromptKeepsItsFirstBlank) {
   EXPECT_EQ(Streamed({" a", " b"}, {}, /*is_byte_level=*/false), "[a][ b]|");
   EXPECT_EQ(Streamed({" a", " b"}, {}, /*is_byte_level=*/false, /*prompt=*/{0}),

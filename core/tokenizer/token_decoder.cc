@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "core/tokenizer/byte_alphabet.h"
 #include "core/tokenizer/utf8.h"
 
@@ -76,6 +78,32 @@ class ByteRun {
   Utf8Assembler assembler_;
   std::string held_;        // the start of a character
   bool is_broken_ = false;  // it has an invalid byte
+};
+
+// What follows a text that ends within a character: the text has a replacement
+// for the bytes that it has of it, which is not told again where they do not
+// become one.
+class AfterHalfACharacter final : public StreamingDecoder {
+ public:
+  AfterHalfACharacter(std::unique_ptr<StreamingDecoder> stream,
+                      std::string replacement)
+      : stream_(std::move(stream)), replacement_(std::move(replacement)) {}
+
+  std::string Append(TokenId token) override {
+    return NotToldYet(stream_->Append(token));
+  }
+  std::string Finish() override { return NotToldYet(stream_->Finish()); }
+
+ private:
+  std::string NotToldYet(std::string text) {
+    if (text.empty()) return text;
+    // The first text that is certain begins with what became of the bytes.
+    const std::string told = std::exchange(replacement_, "");
+    return std::string(absl::StripPrefix(text, told));
+  }
+
+  const std::unique_ptr<StreamingDecoder> stream_;
+  std::string replacement_;  // empty once it is known what became of the bytes
 };
 
 }  // namespace
@@ -216,7 +244,10 @@ std::unique_ptr<StreamingDecoder> TokenDecoder::NewStream(
     absl::Span<const TokenId> before) const {
   auto stream = std::make_unique<Stream>(*this);
   for (const TokenId id : before) stream->Skip(id);
-  return stream;
+  std::string replacement = Stream(*stream).Finish();
+  if (replacement.empty()) return stream;
+  return std::make_unique<AfterHalfACharacter>(std::move(stream),
+                                               std::move(replacement));
 }
 
 }  // namespace outrider

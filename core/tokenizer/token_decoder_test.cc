@@ -116,6 +116,22 @@ TEST(TokenDecoderTest, ACharacterThatBeginsBeforeComesWithItsLastByte) {
   EXPECT_EQ(Decoded(ByteLevelSpec(), {3, 0}, /*before=*/{0, 2}), "😀a");
 }
 
+// The text of what is before ends with its replacement.
+TEST(TokenDecoderTest, HalfACharacterBeforeThatNeverBecomesOneIsNotToldAgain) {
+  const TokenizerSpec bytes = ByteLevelSpec();
+  EXPECT_EQ(Decoded(bytes, {}, /*before=*/{0, 2}), "");
+  EXPECT_EQ(Decoded(bytes, {4, 0}, /*before=*/{0, 2}), "a");
+  EXPECT_EQ(Decoded(bytes, {2, 3}, /*before=*/{2}), "😀");
+  EXPECT_EQ(Decoded(bytes, {2, 0}, /*before=*/{2}), "\uFFFDa");
+  EXPECT_EQ(Decoded(bytes, {2}, /*before=*/{2}), "\uFFFD");
+  const TokenizerSpec pieces = PiecesSpec();
+  EXPECT_EQ(Decoded(pieces, {}, /*before=*/{0, 2}), "");
+  EXPECT_EQ(Decoded(pieces, {4, 0}, /*before=*/{0, 2}), " a");
+  EXPECT_EQ(Decoded(pieces, {2, 3}, /*before=*/{2}), "\uFFFD\uFFFD");
+  // The text does not begin with this blank: the replacement is before it.
+  EXPECT_EQ(Decoded(pieces, {0}, /*before=*/{2}), " a");
+}
+
 TEST(TokenDecoderTest, MetaspaceDropsTheReplacementInTheFirstToken) {
   TokenizerSpec spec = PiecesSpec();
   spec.decoder = {

@@ -50,8 +50,9 @@ class Tokenizer {
   // The text follows that of `before`, such as a prompt: a blank that
   // tokenizers leave out at the start of a text is left out at that of the
   // whole, and a character whose first bytes are the last of `before` comes
-  // with the rest of its bytes. Special tokens and unused ids are left out of
-  // the text. The decoder must not outlive the tokenizer.
+  // with the rest of its bytes; where these do not come, the U+FFFD for the
+  // first is in the text of `before` alone. Special tokens and unused ids are
+  // left out of the text. The decoder must not outlive the tokenizer.
   virtual std::unique_ptr<StreamingDecoder> NewDecoder(
       absl::Span<const TokenId> before) const = 0;
   // The whole text of the ids at once; ids must be in [0, vocab_size).
