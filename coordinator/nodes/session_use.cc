@@ -15,7 +15,7 @@ bool Serves(const NodeDescription& node, const VerifierNeeds& needs) {
 bool CanServe(const NodeDescription& node, const NodeDescription& own,
               const SessionUse& use) {
   return node.tokenizer_hash == own.tokenizer_hash &&
-         node.vocab_size == own.vocab_size && node.eos_ids == own.eos_ids &&
+         node.vocab_size == own.vocab_size &&
          Serves(node, {.rule = use.rule, .reply_format = use.reply_format});
 }
 

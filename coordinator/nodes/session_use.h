@@ -30,6 +30,12 @@ struct SessionUse {
 // Whether `node` can go on with a session that one like `own` has begun, as far
 // as that does not depend on how long its text has become: the weights aside,
 // each may be another build, with other flags.
+//
+// Which tokens end a text by their descriptions does not matter, and differs
+// between builds. A request takes that list once, where it is read; from then
+// on the coordinator ends the text by it, and tells verifiers of it in each
+// call that depends on it. Only a stream that is resumed takes the list anew,
+// for what is to come: where a delivered token is an end by it, it ends there.
 bool CanServe(const NodeDescription& node, const NodeDescription& own,
               const SessionUse& use);
 

@@ -27,10 +27,13 @@ TEST(SessionUseTest, AnotherNodeHasToServeWhatTheSessionUses) {
   NodeDescription smaller = kNode;  // its text may never become so long
   smaller.context_length = 999;
   EXPECT_TRUE(CanServe(/*node=*/smaller, /*own=*/kNode, use));
+  NodeDescription other_ends = kNode;  // of a build that reads more files
+  other_ends.eos_ids = {0, 1};
+  EXPECT_TRUE(CanServe(other_ends, kNode, use));
+  EXPECT_TRUE(CanServe(kNode, other_ends, use));
   const std::function<void(NodeDescription&)> lacks[] = {
       [](NodeDescription& node) { node.tokenizer_hash = "other"; },
       [](NodeDescription& node) { node.vocab_size = 11; },
-      [](NodeDescription& node) { node.eos_ids = {1}; },
       [](NodeDescription& node) { node.reply_formats = {ReplyFormat::kFull}; },
       [](NodeDescription& node) { node.rules = {RuleKind::kRejection}; },
   };

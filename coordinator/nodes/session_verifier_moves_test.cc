@@ -27,6 +27,7 @@ TEST_F(SessionVerifierMovesTest,
   NodeDescription& other = processes_[1].description;
   other.context_length = 50;  // for a text of four
   other.max_draft_tokens = 8;
+  other.eos_ids.push_back(9);
   ++other.protocol_version;
   other.reply_formats.push_back(ReplyFormat::kTokens);
   other.rules.push_back(RuleKind::kBlock);
@@ -57,7 +58,7 @@ TEST_F(SessionVerifierMovesTest, AStepIsNotLateForVerifiersOfAnotherModel) {
 // One that is begun anew there asks for what it serves.
 TEST_F(SessionVerifierMovesTest, AStreamThatNoOtherServesIsToBeResumed) {
   processes_.resize(2);
-  processes_[1].description.eos_ids = {9};
+  processes_[1].description.rules = {RuleKind::kBlock};
   Start(/*num_verifiers=*/2, /*num_streams=*/2);
   RunUntil([&] { return HaveAllSteps(10); });
   processes_[0].Die();
