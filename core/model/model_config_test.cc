@@ -152,6 +152,26 @@ TEST(ModelConfigTest, AttnFactorMultipliesYarnsOwnMagnitude) {
                     HasSubstr("config.json: rope_scaling")));
 }
 
+// deepseek-coder's max_position_embeddings is the stretched length already.
+TEST(ModelConfigTest, AStretchedContextThatMayBeTooLongSaysSo) {
+  const auto log_of = [](const json& linear) {
+    ::testing::internal::CaptureStderr();
+    Parse(With(Llama(),
+               {{"max_position_embeddings", 16384}, {"rope_scaling", linear}}));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(log_of({{"type", "linear"}, {"factor", 4.0}}),
+              AllOf(HasSubstr("config.json: rope_scaling: "),
+                    HasSubstr("65536 = 4 x 16384"), HasSubstr("to 4096")));
+  EXPECT_THAT(log_of({{"type", "linear"}, {"factor", 2.5}}),
+              AllOf(HasSubstr("40960 = 2.5 x 16384"), HasSubstr("to 6553.6")));
+  EXPECT_EQ(log_of({{"type", "linear"},
+                    {"factor", 4.0},
+                    {"original_max_position_embeddings", 4096}}),
+            "");
+  EXPECT_EQ(log_of({{"type", "linear"}, {"factor", 1.0}}), "");
+}
+
 TEST(ModelConfigTest, KeysOfARopeThatWouldChangeItsNumbersAreRefusedByName) {
   const json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}};
   const std::vector<std::pair<const char*, json>> refused = {

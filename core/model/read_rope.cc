@@ -78,12 +78,32 @@ void StretchContext(ConfigFields& rope, double original, ModelConfig& config) {
   config.context_length = static_cast<int>(context);
 }
 
+// Some checkpoints have the stretched length in max_position_embeddings, and
+// nothing in them tells: they were never trained for texts that are longer.
+void WarnOfStretch(const ConfigFields& rope, const ModelConfig& config,
+                   double original) {
+  const double factor = config.rope_scaling.factor;
+  OUTRIDER_LOG(kWarning)
+      << rope.where() << ": context " << config.context_length << " = "
+      << factor << " x " << static_cast<int>(original)
+      << ", the max_position_embeddings: set original_max_position_embeddings "
+         "here, to "
+      << original / factor << " if that length is the stretched one already, "
+      << "and else to " << static_cast<int>(original);
+}
+
 void ReadLinear(ConfigFields& rope, ModelConfig& config) {
   config.rope_scaling.kind = RopeScaling::Kind::kLinear;
-  config.rope_scaling.factor = rope.PositiveNumber("factor");
-  const double original = rope.PositiveNumber(
-      "original_max_position_embeddings", config.context_length);
-  if (rope.status().ok()) StretchContext(rope, original, config);
+  const double factor = rope.PositiveNumber("factor");
+  config.rope_scaling.factor = factor;
+  const char* const name = "original_max_position_embeddings";
+  const double original = rope.PositiveNumber(name, config.context_length);
+  if (!rope.status().ok()) return;
+  StretchContext(rope, original, config);
+  const bool may_be_stretched = rope.Find(name) == nullptr && factor > 1;
+  if (may_be_stretched && rope.status().ok()) {
+    WarnOfStretch(rope, config, original);
+  }
 }
 
 // Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language
