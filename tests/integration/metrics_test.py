@@ -225,9 +225,13 @@ class MetricsTest(ScrapingTest):
     def test_an_acceptance_line_of_fields_comes_every_ten_seconds(self):
         self.start_all("--log-json")
         rounds, num_tokens = [], 0
-        while not any(one["accepted"] for one in rounds):  # none waits for a drafter that is slow to begin
-            rounds += self.run_client("-k", "4", "--max-tokens", "30")["rounds"]
+
+        def drafts_are_accepted():  # not in each stream: none waits for a drafter that is slow to begin
+            nonlocal num_tokens
+            rounds.extend(self.run_client("-k", "4", "--max-tokens", "30")["rounds"])
             num_tokens += 30
+            return any(one["accepted"] for one in rounds)
+        wait_until("drafts are accepted", drafts_are_accepted, patience=120)
         wait_until("the lines have come", lambda: sum(line["tokens"] for line in self.acceptance_lines()) == num_tokens)
         lines = self.acceptance_lines()
         for line in lines:
