@@ -141,7 +141,7 @@ absl::Status RpcServer::Listen(const Options& options,
   }
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
   address_ = is_unix ? options.listen : absl::StrCat(host, ":", port);
-  self_check_.emplace(*server_);
+  self_check_.emplace(*server_, calls_.queue());
   return absl::OkStatus();
 }
 

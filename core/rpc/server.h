@@ -67,8 +67,8 @@ class RpcServer {
 
   void SetServing(bool serving);
   bool serving() const { return serving_; }
-  // Whether it answers a liveness check, asked from inside, or is being shut
-  // down.
+  // Whether it answers a liveness check, asked from inside; or, once it takes
+  // no calls any more, whether its queue's threads run.
   bool Answers() const;
 
   // Blocks until a termination signal, at most this long: its number, or 0.

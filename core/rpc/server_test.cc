@@ -2,6 +2,7 @@
 #include "core/rpc/server.h"
 
 #include <google/protobuf/empty.pb.h>
+#include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
@@ -16,6 +17,7 @@
 #include <deque>
 #include <filesystem>
 #include <future>
+#include <latch>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -56,6 +58,7 @@ class Served {
 
   const absl::Status& status() const { return server_.status(); }
   RpcServer* operator->() { return server_->get(); }
+  CallQueue& queue() { return queue_; }
 
  private:
   CallQueue queue_{/*num_threads=*/1};
@@ -406,6 +409,36 @@ TEST(RpcServerTest, ClientsAreSentAwayAtOnceAndTheirCallsInFlightGoOn) {
   EXPECT_FALSE(kept.is_cancelled());
   kept.Reply(AnyMessage());
   EXPECT_EQ(call.Await(), grpc::StatusCode::OK);
+}
+
+// A handler that has begun, and does not return until its end.
+class Hang final : public Completion {
+ public:
+  explicit Hang(CallQueue& queue) {
+    Arm();
+    alarm_.Set(queue.queue(), std::chrono::system_clock::now(), this);
+    has_begun_.wait();
+  }
+  void End() { is_over_.count_down(); }
+
+ private:
+  void OnComplete(bool /*ok*/) override {
+    has_begun_.count_down();
+    is_over_.wait();
+  }
+
+  std::latch has_begun_{1};
+  std::latch is_over_{1};
+  grpc::Alarm alarm_;
+};
+
+TEST(RpcServerTest, AServerWhoseThreadHangsDoesNotAnswerWhileItDrainsEither) {
+  Served server;
+  server->SendAway();
+  Hang hang(server.queue());
+  EXPECT_FALSE(server->Answers());
+  hang.End();
+  EXPECT_TRUE(server->Answers());
 }
 
 TEST(RpcServerTest, AServerThatSentItsClientsAwayIsShutDownAsAnyOther) {
