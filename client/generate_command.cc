@@ -99,7 +99,7 @@ absl::Status Run::ReadAll(ResumingStream& stream) {
 void Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
   if (!flags_.wants_json()) {
     PrintSummary();
-  } else if (status.ok() || report_.start.has_value()) {
+  } else {
     JsonOptions options = {.with_rounds = flags_.json_rounds};
     if (!is_interrupted) options.failure = status;
     if (!status.ok() && OffersResume(status)) {

@@ -11,6 +11,7 @@
 #include "client/describe_command.h"
 #include "client/scripted_generation_service.h"
 #include "core/base/error_reason.h"
+#include "core/base/retry_delay.h"
 #include "core/rpc/status_convert.h"
 
 namespace outrider::client {
@@ -148,7 +149,33 @@ TEST(GenerateCommandTest, AFailedCallIsOneLineWithItsCode) {
   Screen screen;
   EXPECT_EQ(Execute(service, WithJson(), screen.Io()), kExitFailed);
   EXPECT_EQ(screen.err.str(), "outrider: RESOURCE_EXHAUSTED: full\n");
-  EXPECT_EQ(screen.out.str(), "");
+  const auto json = nlohmann::json::parse(screen.out.str());
+  EXPECT_EQ(json["token_ids"], nlohmann::json::array());
+  EXPECT_EQ(json["finish_reason"], "failed");
+  EXPECT_TRUE(json["seed"].is_null());
+  EXPECT_TRUE(json["model"].is_null());
+  EXPECT_EQ(json["error"], nlohmann::json({{"code", "RESOURCE_EXHAUSTED"},
+                                           {"message", "full"}}));
+  EXPECT_FALSE(json.contains("resume"));
+}
+
+TEST(GenerateCommandTest, JsonOfAFailureHasWhatTheStatusSaysBesides) {
+  const ScriptedGenerationService full(
+      {.status =
+           ToGrpcStatus(WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                       std::chrono::milliseconds(300)))});
+  Screen busy;
+  EXPECT_EQ(Execute(full, WithJson(), busy.Io()), kExitFailed);
+  const auto later = nlohmann::json::parse(busy.out.str());
+  EXPECT_EQ(later["error"]["retry_after_ms"], 300);
+  const ScriptedGenerationService strict(
+      {.status =
+           ToGrpcStatus(AtField("top_k", absl::InvalidArgumentError("no")))});
+  Screen refused;
+  EXPECT_EQ(Execute(strict, WithJson(), refused.Io()), kExitFailed);
+  const auto wrong = nlohmann::json::parse(refused.out.str());
+  EXPECT_EQ(wrong["error"]["reason"], "INVALID_VALUE");
+  EXPECT_EQ(wrong["error"]["metadata"], nlohmann::json({{"field", "top_k"}}));
 }
 
 TEST(GenerateCommandTest, WhatCameBeforeAFailureIsShownAndSummedUp) {

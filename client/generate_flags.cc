@@ -185,7 +185,8 @@ void AddOutputFlags(CLI::App& command, GenerateFlags& flags) {
       ->check(OneOf({"auto", "always", "never"}))
       ->capture_default_str();
   command.add_flag("--json", flags.json,
-                   "print one JSON object: tokens, totals, timings");
+                   "print one JSON object: tokens, totals, timings, and what\n"
+                   "failed");
   command.add_flag("--json-rounds", flags.json_rounds,
                    "the same with every round, hundreds of bytes each");
 }

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/error_reason.h"
+#include "core/base/retry_delay.h"
 #include "core/wire/finish_reason_name.h"
 
 namespace outrider::client {
@@ -153,6 +155,26 @@ Json TotalsToJson(const GenerationReport& report) {
           {"bytes_per_token", BytesPerToken(report, totals)}};
 }
 
+// What the status says besides is there only where it does.
+Json ErrorToJson(const absl::Status& failure) {
+  Json error = {{"code", absl::StatusCodeToString(failure.code())},
+                {"message", std::string(failure.message())}};
+  if (const auto reason = ErrorReasonOf(failure)) error["reason"] = *reason;
+  if (const auto metadata = ErrorMetadataOf(failure); !metadata.empty()) {
+    error["metadata"] = metadata;
+  }
+  if (const auto delay = RetryDelayOf(failure)) {
+    error["retry_after_ms"] = delay->count();
+  }
+  return error;
+}
+
+// A value of the start, where there was one.
+template <typename Value>
+Json OfStart(const GenerationReport& report, const Value& value) {
+  return report.start.has_value() ? Json(value) : Json();
+}
+
 }  // namespace
 
 void GenerationReport::Add(const GenerationUpdate& update,
@@ -284,15 +306,15 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
       {"finish_reason", FinishName(report, options.failure)},
       // It is in quotes, as in Protobuf's JSON: readers that keep
       // numbers as doubles would change its last digits.
-      {"seed", absl::StrCat(start.seed)},
-      {"model", ToText(start.model)},
-      {"prompt_length", start.prompt_length},
+      {"seed", OfStart(report, absl::StrCat(start.seed))},
+      {"model", OfStart(report, ToText(start.model))},
+      {"prompt_length", OfStart(report, start.prompt_length)},
       {"cached_prompt_tokens", start.num_cached_prompt_tokens.has_value()
                                    ? Json(*start.num_cached_prompt_tokens)
                                    : Json()},
-      {"num_speculative_tokens", start.num_speculative_tokens},
-      {"auto_num_speculative_tokens", start.is_k_auto},
-      {"lossy", start.is_lossy},
+      {"num_speculative_tokens", OfStart(report, start.num_speculative_tokens)},
+      {"auto_num_speculative_tokens", OfStart(report, start.is_k_auto)},
+      {"lossy", OfStart(report, start.is_lossy)},
       {"totals", TotalsToJson(report)},
       {"timings",
        {{"time_to_first_token_ms", Ms(report.first_token_time)},
@@ -302,10 +324,7 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
       {"num_misses", finish.num_misses}};
   if (options.with_rounds) json["rounds"] = RoundsToJson(report);
   if (!report.scored.empty()) json["logprobs"] = LogprobsToJson(report);
-  if (!options.failure.ok()) {
-    json["error"] = {{"code", absl::StatusCodeToString(options.failure.code())},
-                     {"message", std::string(options.failure.message())}};
-  }
+  if (!options.failure.ok()) json["error"] = ErrorToJson(options.failure);
   if (options.resume) {
     json["resume"] = {{"seed", options.resume->seed},
                       {"model", options.resume->model},

@@ -70,9 +70,10 @@ struct JsonOptions {
 };
 
 // One JSON object, on one line: ids and text, seed, model, totals, timings, and
-// log-probabilities where the tokens have them. `finish_reason` is "cancelled"
-// where the generation has no finish, and "failed" where it has a failure:
-// `error` says which, and `resume` what the flags of a resume are.
+// log-probabilities where the tokens have them. What the start says is null
+// where there was none. `finish_reason` is "cancelled" where the generation has
+// no finish, and "failed" where it has a failure: `error` says which, and
+// `resume` what the flags of a resume are.
 std::string ToJson(const GenerationReport& report,
                    const JsonOptions& options = {});
 

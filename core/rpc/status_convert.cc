@@ -48,12 +48,11 @@ std::optional<std::chrono::milliseconds> RetryDelayIn(
 // Whose reasons those of our statuses are.
 constexpr char kErrorDomain[] = "outrider";
 
-std::optional<std::string> ReasonIn(const google::rpc::Status& status) {
+std::optional<google::rpc::ErrorInfo> ErrorInfoIn(
+    const google::rpc::Status& status) {
   google::rpc::ErrorInfo info;
   for (const google::protobuf::Any& detail : status.details()) {
-    if (detail.UnpackTo(&info) && info.domain() == kErrorDomain) {
-      return info.reason();
-    }
+    if (detail.UnpackTo(&info) && info.domain() == kErrorDomain) return info;
   }
   return std::nullopt;
 }
@@ -106,7 +105,8 @@ absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
                       grpc_status.error_message());
   google::rpc::Status details;
   if (!details.ParseFromString(grpc_status.error_details())) return status;
-  if (ReasonIn(details) == kNodeDrainsReason) {
+  if (const auto info = ErrorInfoIn(details);
+      info.has_value() && info->reason() == kNodeDrainsReason) {
     status = WithErrorReason(std::move(status), kNodeDrainsReason);
   }
   if (const auto delay = RetryDelayIn(details)) {
@@ -116,14 +116,19 @@ absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
 }
 
 absl::Status FromCoordinatorStatus(const grpc::Status& grpc_status) {
-  const absl::Status status = FromGrpcStatus(grpc_status);
+  absl::Status status = FromGrpcStatus(grpc_status);
   google::rpc::Status details;
   if (status.ok() || IsMessageTooLarge(status) ||
       !details.ParseFromString(grpc_status.error_details())) {
     return status;
   }
-  const auto reason = ReasonIn(details);
-  return reason.has_value() ? WithErrorReason(status, *reason) : status;
+  const auto info = ErrorInfoIn(details);
+  if (!info.has_value()) return status;
+  status = WithErrorReason(std::move(status), info->reason());
+  for (const auto& [name, value] : info->metadata()) {
+    status = WithErrorMetadata(std::move(status), name, value);
+  }
+  return status;
 }
 
 bool IsMessageTooLarge(const absl::Status& status) {

@@ -18,8 +18,8 @@ namespace outrider {
 // gRPC says RESOURCE_EXHAUSTED: no waiting makes it smaller.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
-// The same for a client, which believes any reason of its coordinator; without
-// the metadata.
+// The same for a client, which believes any reason of its coordinator, and the
+// metadata.
 absl::Status FromCoordinatorStatus(const grpc::Status& status);
 // Whether it is that FAILED_PRECONDITION, and not one that a peer sent.
 bool IsMessageTooLarge(const absl::Status& status);

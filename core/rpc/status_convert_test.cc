@@ -109,6 +109,8 @@ TEST(StatusConvertTest, WhatBelongsToAReasonGoesWithIt) {
   EXPECT_THAT(info.metadata(),
               UnorderedElementsAre(Pair("field", "top_k"), Pair("most", "7")));
   EXPECT_THAT(ErrorMetadataOf(FromGrpcStatus(sent)), IsEmpty());
+  EXPECT_THAT(ErrorMetadataOf(FromCoordinatorStatus(sent)),
+              UnorderedElementsAre(Pair("field", "top_k"), Pair("most", "7")));
 }
 
 TEST(StatusConvertTest, WithoutADelayOrAReasonThereAreNoDetails) {
