@@ -152,7 +152,10 @@ int Generate(const GenerateFlags& flags, const GenerationRequest& request,
   const absl::Status status = run.Follow(request, cancellation);
   const bool is_interrupted = !status.ok() && cancellation.cancelled();
   run.PrintEnd(status, is_interrupted);
-  if (is_interrupted) return kExitInterrupted;
+  if (is_interrupted) {
+    run.PrintResume(status);
+    return kExitInterrupted;
+  }
   if (!status.ok()) {
     const int exit_status = FailCall(io.err, status);
     run.PrintResume(status);

@@ -333,6 +333,45 @@ TEST(GenerateCommandTest, AnInterruptCancelsPrintsTheSummaryAndExits130) {
   EXPECT_THAT(screen.err.str(), Not(HasSubstr("outrider: ")));
 }
 
+// A screen whose reader presses Ctrl-C at the sight of this letter.
+class InterruptedAt final : public std::stringbuf {
+ public:
+  InterruptedAt(char letter, Cancellation& cancellation)
+      : letter_(letter), cancellation_(cancellation) {}
+
+ private:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    if (std::string(text, size).find(letter_) != std::string::npos) {
+      cancellation_.Cancel();
+    }
+    return std::stringbuf::xsputn(text, size);
+  }
+
+  const char letter_;
+  Cancellation& cancellation_;
+};
+
+TEST(GenerateCommandTest, WhatWasInterruptedSaysHowItGoesOn) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.waits_for_cancel = true;
+  const ScriptedGenerationService service(script);
+  Cancellation cancellation;
+  InterruptedAt buffer('d', cancellation);
+  std::ostream out(&buffer);
+  std::istringstream in;
+  std::ostringstream err;
+  GenerateFlags flags;
+  flags.target.coordinator = service.address();
+  flags.words = {"outrider", "generate", "prompt"};
+  EXPECT_EQ(Generate(flags, {.prompt = "prompt"},
+                     {.in = in, .out = out, .err = err}, cancellation),
+            kExitInterrupted);
+  EXPECT_EQ(buffer.str(), "abcd");
+  EXPECT_THAT(err.str(), HasSubstr("to go on after these 4 tokens:\n"));
+  EXPECT_THAT(err.str(), HasSubstr("--resume-tokens '0 1 2 3'"));
+}
+
 TEST(GenerateCommandTest, OutputThatCannotBeWrittenIsAFailure) {
   const ScriptedGenerationService service(TwoRounds());
   Screen screen;
