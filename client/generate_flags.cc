@@ -211,8 +211,9 @@ absl::StatusOr<TokenSeq> ParseIds(absl::string_view flag,
   return tokens;
 }
 
-// No coordinator takes a longer request, and some files have no end.
-constexpr size_t kMostBytes = kMaxGenerateRequestBytes;
+// No coordinator takes a longer request, and some files have no end. The rest
+// is for what a request has besides, of which a thousand biases take the most.
+constexpr size_t kMostBytes = kMaxGenerateRequestBytes - (32 << 10);
 
 absl::StatusOr<std::string> ReadFile(absl::string_view flag,
                                      const std::string& path,
@@ -225,9 +226,9 @@ absl::StatusOr<std::string> ReadFile(absl::string_view flag,
   while (source.read(chunk.data(), chunk.size()) || source.gcount() > 0) {
     text.append(chunk.data(), source.gcount());
     if (text.size() > kMostBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, ": \"", path, "\" has more than ",
-                       kMostBytes >> 20, " MiB, which no request may have"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, ": \"", path, "\" has more than ", kMostBytes >> 10,
+          " KiB, for which no request has room"));
     }
   }
   // A folder can be opened, but not read: bad, and no end.

@@ -277,10 +277,13 @@ TEST(GenerateFlagsTest, TheTokensOfAResumeHaveToBeThere) {
 }
 
 TEST(GenerateFlagsTest, AFileWithoutAnEndIsReadNoFurtherThanARequestMayGo) {
-  EXPECT_THAT(UsageError({"--prompt-file", "-"}, std::string(9 << 20, 'a')),
-              HasSubstr("--prompt-file: \"-\" has more than 8 MiB"));
+  // The rest of the request has to fit, too.
+  EXPECT_THAT(UsageError({"--prompt-file", "-"}, std::string(8 << 20, 'a')),
+              HasSubstr("--prompt-file: \"-\" has more than 8160 KiB"));
+  EXPECT_EQ(UsageError({"--prompt-file", "-"}, std::string(8160 << 10, 'a')),
+            "");
   EXPECT_THAT(UsageError({"--prompt-file", "/dev/zero"}),
-              HasSubstr("\"/dev/zero\" has more than 8 MiB"));
+              HasSubstr("\"/dev/zero\" has more than 8160 KiB"));
 }
 
 TEST(GenerateFlagsTest, OneOfPromptTokensAndSaltMayBeStandardInput) {

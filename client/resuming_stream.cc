@@ -8,6 +8,7 @@
 #include "core/base/retry_delay.h"
 #include "core/rpc/endpoint.h"
 #include "core/rpc/keepalive.h"
+#include "core/rpc/status_convert.h"
 
 namespace outrider::client {
 namespace {
@@ -26,10 +27,11 @@ constexpr Keepalive kNotAlone = {.quiet = milliseconds(500),
                                  .answer = milliseconds(1000)};
 
 // What another coordinator may do better. The deadline is the client's own, and
-// a request that is wrong is wrong everywhere.
+// a request that is wrong or too large is so everywhere.
 bool MayGoElsewhere(const absl::Status& failure) {
   return absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure) ||
-         absl::IsFailedPrecondition(failure) || absl::IsAborted(failure);
+         (absl::IsFailedPrecondition(failure) && !IsMessageTooLarge(failure)) ||
+         absl::IsAborted(failure);
 }
 
 // One name may stand for them all, such as a Service's: the next connection

@@ -205,6 +205,17 @@ TEST(ResumingStreamTest, AStreamThatAModelFailedOnIsTriedOnNoOther) {
   EXPECT_TRUE(second.requests().empty());
 }
 
+TEST(ResumingStreamTest, ARequestThatIsTooLargeIsTooLargeEverywhere) {
+  const ScriptedGenerationService first(
+      Script{.status = {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                        "Received message larger than max (9 vs. 8)"}});
+  const ScriptedGenerationService second(TwoRounds());
+  const Result result = Read({first.address(), second.address()});
+  EXPECT_TRUE(absl::IsFailedPrecondition(result.status)) << result.status;
+  EXPECT_EQ(first.requests().size(), 1u);
+  EXPECT_TRUE(second.requests().empty());
+}
+
 TEST(ResumingStreamTest, ARequestThatIsWrongIsWrongEverywhere) {
   const ScriptedGenerationService first(
       Script{.status = {grpc::StatusCode::INVALID_ARGUMENT, "wrong"}});
