@@ -197,6 +197,11 @@ absl::StatusOr<VerifyCall> FromProto(const v1::VerifyRequest& request) {
   OUTRIDER_ASSIGN_OR_RETURN(call.rule, FromProto(request.acceptance_rule()));
   if (request.has_sampling()) {
     OUTRIDER_ASSIGN_OR_RETURN(call.sampling, FromProto(request.sampling()));
+  } else if (call.reply_format != ReplyFormat::kFull &&
+             call.reply_format != ReplyFormat::kFullBFloat16) {
+    // Nothing says what the caller would have had in mind.
+    return absl::InvalidArgumentError(
+        "sampling is absent: only FULL and FULL_BFLOAT16 do without");
   }
   OUTRIDER_ASSIGN_OR_RETURN(call.prompt_length,
                             ToLength(request.prompt_length(), "prompt_length"));

@@ -82,6 +82,22 @@ TEST(VerifyConvertTest, LogprobsAreAskedForAsTheyWere) {
   EXPECT_FALSE(FromProto(ToProto(silent))->logprobs.has_value());
 }
 
+TEST(VerifyConvertTest, SamplingIsRequiredWhereTheVerifierProcessesRows) {
+  for (const ReplyFormat format : kReplyFormats) {
+    VerifyCall call = TokensCall();
+    call.reply_format = format;
+    v1::VerifyRequest request = ToProto(call);
+    EXPECT_THAT(FromProto(request), IsOk());
+    request.clear_sampling();
+    if (format == ReplyFormat::kFull || format == ReplyFormat::kFullBFloat16) {
+      EXPECT_THAT(FromProto(request), IsOk());
+    } else {
+      EXPECT_THAT(FromProto(request),
+                  StatusIs(kInvalidArgument, HasSubstr("sampling is absent")));
+    }
+  }
+}
+
 TEST(VerifyConvertTest, TooManyAlternativesAreRefused) {
   v1::VerifyRequest request = ToProto(TokensCall());
   for (const uint32_t num_top : {21u, ~0u}) {
