@@ -68,8 +68,9 @@ absl::StatusOr<std::optional<LogprobsOptions>> ParseLogprobs(
       options.mode = LogprobsMode::kProcessed;
       break;
     default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown logprobs_mode ", proto.logprobs_mode()));
+      return AtField("logprobs_mode",
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "unknown logprobs_mode ", proto.logprobs_mode())));
   }
   if (!proto.has_logprobs()) {
     if (proto.logprobs_mode() == v1::LOGPROBS_MODE_UNSPECIFIED) {
@@ -263,12 +264,15 @@ absl::StatusOr<std::vector<TokenId>> ParseDelivered(
   OUTRIDER_RETURN_IF_ERROR(CheckTokens(delivered, limits.vocab_size));
   if (delivered.empty()) return delivered;
   if (!proto.has_seed()) {
-    return absl::InvalidArgumentError(
-        "a resume needs the seed that the broken stream reported");
+    return AtField(
+        "seed", absl::InvalidArgumentError(
+                    "a resume needs the seed that the broken stream reported"));
   }
   if (!proto.has_model()) {
-    return absl::InvalidArgumentError(
-        "a resume needs the model that the broken stream reported");
+    return AtField(
+        "model",
+        absl::InvalidArgumentError(
+            "a resume needs the model that the broken stream reported"));
   }
   return delivered;
 }

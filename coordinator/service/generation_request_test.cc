@@ -304,20 +304,17 @@ TEST_F(GenerationRequestTest, TheReplyFormatIsTheThinnestThatIsServed) {
 TEST_F(GenerationRequestTest, WhatTheVerifierDoesNotServeIsRefused) {
   constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
   proto_.set_reply_format(v1::REPLY_FORMAT_FULL_BFLOAT16);
-  EXPECT_THAT(ParseRequest(proto_, limits_),
-              StatusIs(kRefused, HasSubstr("reply_format")));
+  EXPECT_THAT(Refusal(), StatusIs(kRefused, HasSubstr("reply_format")));
   EXPECT_THAT(Why(), Optional<std::string>(kNotServedReason));
   EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", "reply_format")));
   proto_.clear_reply_format();
   limits_.default_reply_format = ReplyFormat::kFullBFloat16;
-  EXPECT_THAT(ParseRequest(proto_, limits_),
-              StatusIs(kRefused, HasSubstr("--reply-format")));
+  EXPECT_THAT(Refusal(), StatusIs(kRefused, HasSubstr("--reply-format")));
   EXPECT_THAT(Why(), Optional<std::string>(kCoordinatorFlagsReason));
   limits_.default_reply_format.reset();
   limits_.rules = {RuleKind::kRejection};
   proto_.set_acceptance_rule(v1::ACCEPTANCE_RULE_BLOCK);
-  EXPECT_THAT(ParseRequest(proto_, limits_),
-              StatusIs(kRefused, HasSubstr("acceptance_rule")));
+  EXPECT_THAT(Refusal(), StatusIs(kRefused, HasSubstr("acceptance_rule")));
   EXPECT_THAT(Why(), Optional<std::string>(kNotServedReason));
   EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", "acceptance_rule")));
 }
@@ -333,6 +330,8 @@ TEST_F(GenerationRequestTest, AValueThatIsWrongHasItsFieldsName) {
       {"logit_bias", [](auto& r) { r.add_logit_bias()->set_id(kVocabSize); }},
       {"logit_bias", [](auto& r) { r.add_logit_bias()->set_bias(101); }},
       {"logprobs", [](auto& r) { r.set_logprobs(21); }},
+      {"logprobs_mode",
+       [](auto& r) { r.set_logprobs_mode(v1::LogprobsMode(3)); }},
       {"stop_strings", [](auto& r) { r.add_stop_strings("a"); }},
       {"stop_token_ids", [](auto& r) { r.add_stop_token_ids(kVocabSize); }},
       {"max_tokens", [](auto& r) { r.set_max_tokens(0); }},
@@ -346,7 +345,9 @@ TEST_F(GenerationRequestTest, AValueThatIsWrongHasItsFieldsName) {
       {"reply_format",
        [](auto& r) { r.set_reply_format(v1::ReplyFormat(99)); }},
       {"cache_salt", [](auto& r) { r.set_cache_salt(std::string(257, 's')); }},
-      {"delivered", [](auto& r) { r.mutable_delivered()->add_ids(1); }}};
+      {"seed", [](auto& r) { r.mutable_delivered()->add_ids(1); }},
+      {"delivered",
+       [](auto& r) { r.mutable_delivered()->add_ids(kVocabSize); }}};
   const v1::GenerateRequest good = proto_;
   for (const auto& [field, spoil] : spoilt) {
     proto_ = good;
@@ -379,17 +380,16 @@ TEST_F(GenerationRequestTest, AResumeNeedsItsSeedItsModelAndItsTokensRoom) {
   proto_.set_seed(9);
   EXPECT_THAT(ParseRequest(proto_, limits_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model")));
+  EXPECT_THAT(WhyMetadata(), ElementsAre(Pair("field", "model")));
   proto_.mutable_model()->set_weights_hash("A");
   EXPECT_THAT(Parsed().delivered, ElementsAre(1, 2, 3));
   EXPECT_EQ(Parsed().max_length, 5);
   proto_.mutable_delivered()->add_ids(4);
-  EXPECT_THAT(ParseRequest(proto_, limits_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("4 delivered tokens")));
+  EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("4 delivered tokens")));
   proto_.mutable_delivered()->set_ids(0, 9999);
-  EXPECT_THAT(
-      ParseRequest(proto_, limits_),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token id 9999")));
+  EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("token id 9999")));
 }
 
 // Control has learned from the rounds whose tokens were lost.
