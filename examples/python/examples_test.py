@@ -19,6 +19,28 @@ from programs import DRAFT, ProgramTest  # noqa: E402
 PROMPT = "def merge(left, right):\n"
 
 
+def example(name, *words):
+    return subprocess.run([sys.executable, pathlib.Path(__file__).with_name(name), *map(str, words)],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+class FlagsTest(unittest.TestCase):
+    def test_a_value_that_cannot_be_is_a_line_and_no_traceback(self):
+        for name, words, says in (
+                ("generate.py", ("--k", -1, "text"),
+                 "--k: needs auto or a whole number from 0 to 4294967295, not '-1'"),
+                ("generate.py", ("--k", "foo", "text"), "--k: needs auto or a whole number"),
+                ("generate.py", ("--seed", -1, "text"), "--seed: needs a whole number from 0 to"),
+                ("generate.py", ("--max-tokens", 2**32, "text"), "--max-tokens: needs a whole number from 1 to"),
+                ("speculate.py", ("--prompt", ""), "--prompt: needs token ids"),
+                ("speculate.py", ("--prompt", "5 a"), "--prompt: needs a whole number from 0 to 2147483647, not 'a'"),
+                ("speculate.py", ("--prompt", "5", "--k", -1), "--k: needs a whole number from 0")):
+            run = example(name, *words)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(says, run.stderr)
+            self.assertNotIn("Traceback", run.stderr)
+
+
 class ExamplesTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -27,8 +49,7 @@ class ExamplesTest(ProgramTest):
         self.wait_for_nodes(self.coordinator.address(), "verifier", "drafter")
 
     def example(self, name, *words, status=0):
-        run = subprocess.run([sys.executable, pathlib.Path(__file__).with_name(name), *map(str, words)],
-                             capture_output=True, text=True, timeout=60)
+        run = example(name, *words)
         self.assertEqual(run.returncode, status, run.stderr)
         return run
 

@@ -13,6 +13,7 @@ import secrets
 import sys
 
 import grpc
+from arguments import MOST_UINT32, MOST_UINT64, whole_number
 from stubs import generation_pb2, generation_pb2_grpc
 
 
@@ -21,11 +22,11 @@ def main():
     parser.add_argument("prompt")
     parser.add_argument("--coordinator", default="127.0.0.1:7000")
     parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--k", type=lambda text: text if text == "auto" else int(text),
+    parser.add_argument("--max-tokens", type=whole_number(1, MOST_UINT32), default=64)
+    parser.add_argument("--k", type=whole_number(0, MOST_UINT32, "auto"),
                         help="draft tokens a round, or auto: chosen for each round; default: the coordinator's")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--cancel-after", type=int, help="tokens")
+    parser.add_argument("--seed", type=whole_number(0, MOST_UINT64))
+    parser.add_argument("--cancel-after", type=whole_number(1, MOST_UINT32), help="tokens")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for each call")
     flags = parser.parse_args()
 

@@ -19,6 +19,7 @@ import struct
 import sys
 
 import grpc
+from arguments import MOST_UINT32, MOST_UINT64, token_ids, whole_number
 from sparse_row import row_to_dict
 from stubs import (cache_pb2, cache_pb2_grpc, drafter_pb2, drafter_pb2_grpc, types_pb2, verifier_pb2,
                    verifier_pb2_grpc)
@@ -161,18 +162,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--drafter", default="127.0.0.1:7001")
     parser.add_argument("--verifier", default="127.0.0.1:7002")
-    parser.add_argument("--prompt", required=True, help='token ids, such as "0 17 4"')
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--max-tokens", type=int, default=32)
+    parser.add_argument("--prompt", required=True, type=token_ids, help='token ids, such as "0 17 4"')
+    parser.add_argument("--k", type=whole_number(0, MOST_UINT32), default=4)
+    parser.add_argument("--max-tokens", type=whole_number(1, MOST_UINT32), default=32)
     parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=secrets.randbits(32))
+    parser.add_argument("--seed", type=whole_number(0, MOST_UINT64), default=secrets.randbits(32))
     parser.add_argument("--timeout", type=float, default=30, help="seconds for each call")
     flags = parser.parse_args()
     with grpc.insecure_channel(flags.drafter, CHANNEL_OPTIONS) as drafter, \
             grpc.insecure_channel(flags.verifier, CHANNEL_OPTIONS) as verifier:
         try:
             speculator = Speculator(drafter, verifier, flags)
-            print(*speculator.generate([int(word) for word in flags.prompt.split()], flags.max_tokens))
+            print(*speculator.generate(flags.prompt, flags.max_tokens))
         except grpc.RpcError as error:
             sys.exit(f"speculate.py: {error.code().name}: {error.details()}")
     print(f"{speculator.num_accepted} of {speculator.num_drafted} drafts accepted", file=sys.stderr)

@@ -2,8 +2,8 @@
 """The messages and stubs of proto/, generated beside this file when they are missing or old.
 
 This makes them by hand, from the repository's root:
-  python -m grpc_tools.protoc -I proto --python_out=examples/python/gen \\
-      --grpc_python_out=examples/python/gen proto/outrider/v1/*.proto
+  mkdir -p examples/python/gen && python -m grpc_tools.protoc -I proto \\
+      --python_out=examples/python/gen --grpc_python_out=examples/python/gen proto/outrider/v1/*.proto
 """
 import os
 import pathlib
