@@ -8,7 +8,8 @@
 
 namespace outrider {
 
-// Makes the process keep up to 256 MiB of what it frees. A row of a large
+// Makes the process keep what it frees: up to 256 MiB at the end of a heap, and
+// all that lies before something that is still used. A row of a large
 // vocabulary is a megabyte of doubles, several times a token: given back to the
 // system in between, its fresh pages cost more than the arithmetic on it
 // (bench/micro/sampling_benchmark.cc). And it keeps it in one heap a core, not
@@ -20,6 +21,10 @@ inline void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   mallopt(M_ARENA_MAX, AvailableCores());
 }
+
+// Gives all of it back to the system, wherever it lies: after work that takes
+// far more than what follows.
+inline void ReturnFreedMemory() { malloc_trim(0); }
 
 }  // namespace outrider
 

@@ -13,7 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/available_memory.h"
 #include "core/base/check.h"
+#include "core/base/freed_memory.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/cuda_model/open_gpu.h"
 #include "core/kernels/choose_level.h"
@@ -177,6 +181,20 @@ struct Files {
   }
 };
 
+// Or a process that the system kills for its memory, minutes later, would have
+// said nothing of it. It may go well: what is available is an estimate.
+void WarnOfLittleMemory(const Files& files) {
+  const int64_t needed = WeightBytes(files.checkpoint, files.dtype);
+  const int64_t available = AvailableMemory();
+  if (available == 0 || needed <= available) return;
+  constexpr double kGibibyte = 1 << 30;
+  OUTRIDER_LOG(kWarning) << absl::StrFormat(
+      "the weights take %.4g GiB in %s, and %.4g GiB of memory are available: "
+      "to load them may end this process",
+      static_cast<double>(needed) / kGibibyte, DtypeName(files.dtype),
+      static_cast<double>(available) / kGibibyte);
+}
+
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const CheckpointOptions& options, const std::string& cuda_library) {
   OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
@@ -189,6 +207,7 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   at::set_num_threads(1);  // torch's idle ones would spin
 
   OUTRIDER_ASSIGN_OR_RETURN(const Files files, Files::Open(options, device));
+  WarnOfLittleMemory(files);
   const ModelConfig& config = files.config;
   OUTRIDER_ASSIGN_OR_RETURN(
       ModelWeights weights,
@@ -203,8 +222,10 @@ absl::StatusOr<std::unique_ptr<CausalLm>> Load(
   info.context_length = config.context_length;
   info.eos_ids = config.eos_ids;
   if (gpu != nullptr) {
-    return MoveToGpu(std::move(gpu), std::move(info), config,
-                     std::move(weights));
+    auto model =
+        MoveToGpu(std::move(gpu), std::move(info), config, std::move(weights));
+    ReturnFreedMemory();  // the host's copy
+    return model;
   }
   info.numerics = ops->numerics();
   KvBlocks kv(config, files.dtype);

@@ -43,17 +43,29 @@ std::vector<int64_t> StoredShape(const at::Tensor& destination,
   return shape;
 }
 
+// Room for any one of the tensors. Each in memory of its own, aligned as torch
+// wants it, would lie behind the hole that the last one of its size left, and
+// the heap would grow by all of them.
+at::Tensor RoomForOne(const TensorMap& tensors) {
+  uint64_t most = 0;
+  for (const auto& [name, entry] : tensors) {
+    most = std::max(most, entry.num_bytes);
+  }
+  return at::empty({static_cast<int64_t>(most)}, at::kByte);
+}
+
 // The bytes as a tensor of their own dtype, or of bytes where torch has none.
+// It lies in `room`.
 absl::StatusOr<at::Tensor> ReadTensor(const Checkpoint& checkpoint,
-                                      const TensorEntry& entry) {
-  const std::optional<at::ScalarType> dtype = FloatDtype(entry.dtype);
-  at::Tensor tensor =
-      dtype ? at::empty(entry.shape, *dtype)
-            : at::empty({static_cast<int64_t>(entry.num_bytes)}, at::kByte);
+                                      const TensorEntry& entry,
+                                      const at::Tensor& room) {
+  auto* const bytes = static_cast<char*>(room.mutable_data_ptr());
   OUTRIDER_RETURN_IF_ERROR(
-      checkpoint.Read(entry, {static_cast<char*>(tensor.mutable_data_ptr()),
-                              static_cast<size_t>(entry.num_bytes)}));
-  return tensor;
+      checkpoint.Read(entry, {bytes, static_cast<size_t>(entry.num_bytes)}));
+  const std::optional<at::ScalarType> dtype = FloatDtype(entry.dtype);
+  return dtype ? at::from_blob(bytes, entry.shape, *dtype)
+               : at::from_blob(bytes, {static_cast<int64_t>(entry.num_bytes)},
+                               at::kByte);
 }
 
 std::string HashBytes(const at::Tensor& tensor) {
@@ -145,11 +157,12 @@ absl::StatusOr<std::string> WeightPlan::Run(
            std::pair(b->second.file_index, b->second.offset);
   });
 
+  const at::Tensor room = RoomForOne(checkpoint.tensors());
   std::map<std::string, std::string> digests;
   for (const Item* item : order) {
     const auto& [name, entry] = *item;
     OUTRIDER_ASSIGN_OR_RETURN(const at::Tensor tensor,
-                              ReadTensor(checkpoint, entry));
+                              ReadTensor(checkpoint, entry, room));
     digests[name] = HashBytes(tensor);
     const auto part = parts_.find(name);
     if (part == parts_.end()) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/freed_memory.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/model/model_arithmetic.h"
@@ -190,7 +191,9 @@ ModelWeights PlanGpt2(const ModelConfig& config, const std::string& prefix,
   return weights;
 }
 
-// One matrix after the other, so that at most one is there twice.
+// One matrix after the other. Those that are not mapped by themselves leave
+// holes in a heap, which would stay as large as the model: so each layer's go
+// back to the system, and at most one layer is there twice.
 void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
   const auto prepare = [&ops](Matrix& matrix) {
     matrix = ops.Prepare(std::move(matrix));
@@ -199,17 +202,20 @@ void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
   weights.head.matrix = config.has_tied_head ? Matrix() : weights.head.matrix;
   prepare(weights.token_embedding);
   prepare(weights.position_embedding);
+  ReturnFreedMemory();
   for (LayerWeights& layer : weights.layers) {
     prepare(layer.attention.qkv.matrix);
     prepare(layer.attention.output.matrix);
     prepare(layer.feed_forward.up.matrix);
     prepare(layer.feed_forward.down.matrix);
+    ReturnFreedMemory();
   }
   if (config.has_tied_head) {
     weights.head.matrix = weights.token_embedding;
   } else {
     prepare(weights.head.matrix);
   }
+  ReturnFreedMemory();
 }
 
 // A model's tensors, and the plan that fills them.
@@ -251,6 +257,15 @@ absl::StatusOr<ModelWeights> ReadWeights(const ModelConfig& config,
 }
 
 }  // namespace
+
+int64_t WeightBytes(const Checkpoint& checkpoint, at::ScalarType dtype) {
+  int64_t bytes = 0;
+  for (const auto& [name, entry] : checkpoint.tensors()) {
+    bytes += c10::multiply_integers(entry.shape) *
+             static_cast<int64_t>(c10::elementSize(dtype));
+  }
+  return bytes;
+}
 
 absl::Status CheckWeights(const ModelConfig& config,
                           const Checkpoint& checkpoint) {

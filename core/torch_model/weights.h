@@ -38,6 +38,10 @@ struct WeightOptions {
   at::Device device = at::kCPU;
 };
 
+// The memory that the checkpoint's tensors take in this dtype. A head that is a
+// copy of the embedding, which is not kept, counts too.
+int64_t WeightBytes(const Checkpoint& checkpoint, at::ScalarType dtype);
+
 // Whether the checkpoint is of the model that `config` describes, from its
 // headers alone. Every name is accounted for: INVALID_ARGUMENT names what is
 // missing, unexpected, or of another shape than `config` says, and

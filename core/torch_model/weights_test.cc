@@ -201,6 +201,17 @@ TEST_F(WeightsTest, TheHashChangesWithTheArithmeticOfTheConfiguration) {
   EXPECT_NE(after->hash, before->hash);
 }
 
+TEST_F(WeightsTest, TheirBytesAreThoseOfTheirDtypeOnADevice) {
+  RawTensors tensors;
+  tensors["a"] = {"BF16", {3, 5}, std::string(30, '\0')};
+  tensors["b"] = {"F32", {2}, std::string(8, '\0')};
+  Write(tensors);
+  const auto checkpoint = Checkpoint::Open(directory_.string());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(WeightBytes(*checkpoint, at::kFloat), 4 * 17);
+  EXPECT_EQ(WeightBytes(*checkpoint, at::kBFloat16), 2 * 17);
+}
+
 TEST_F(WeightsTest, QueriesKeysAndValuesLieBelowEachOtherInOneMatrix) {
   const auto weights = Load("llama", GoldenModel("llama"));
   ASSERT_TRUE(weights.ok()) << weights.status();
