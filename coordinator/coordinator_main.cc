@@ -22,6 +22,7 @@
 #include "coordinator/service/generation_service.h"
 #include "coordinator/service/readiness.h"
 #include "core/base/build_version.h"
+#include "core/base/last_words.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -162,7 +163,7 @@ int main(int argc, char** argv) {
   const bool check_config = flags.server.check_config;
   const absl::Status status = outrider::Serve(std::move(flags));
   if (!status.ok()) {
-    std::cerr << "outrider-coordinator: " << status.message() << std::endl;
+    outrider::SayWhyItEnds("outrider-coordinator", status.message());
     return check_config ? outrider::kExitBadFlags : 1;
   }
   return 0;

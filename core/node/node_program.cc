@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
-#include <iostream>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/end_at_signal.h"
 #include "core/base/freed_memory.h"
+#include "core/base/last_words.h"
 #include "core/base/log.h"
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
@@ -117,7 +117,7 @@ int RunNodeProgram(const NodeProgram& program, int argc, char** argv) {
   SetUpGrpc();
   const absl::Status status = Run(program, flags);
   if (status.ok()) return 0;
-  std::cerr << name << ": " << status.message() << std::endl;
+  SayWhyItEnds(name, status.message());
   return flags.server.check_config ? kExitBadFlags : 1;
 }
 

@@ -90,6 +90,18 @@ class LogTest(ProgramTest):
         drafter.address()
         self.assertNotIn("weights", drafter.err())
 
+    def test_in_json_the_reason_of_an_end_is_a_line_too(self):
+        missing = self.folder / "missing"
+        for name, flags in (("outrider-verifier", ["--model", missing]), ("outrider-drafter", ["--model", missing]),
+                            ("outrider-drafter", ["--model", missing, "--check-config"]),
+                            ("outrider-coordinator", ["--verifier", "127.0.0.1:1", "--tokenizer", missing])):
+            with self.subTest(name=name, flags=flags):
+                done = run([name, "--log-json", *flags], stdout=subprocess.PIPE)
+                self.assertNotEqual(done.returncode, 0)
+                last = [json.loads(line) for line in done.stderr.splitlines()][-1]
+                self.assertEqual((last["level"], last["program"]), ("error", name))
+                self.assertIn(str(missing), last["message"])
+
 
 if __name__ == "__main__":
     unittest.main()
