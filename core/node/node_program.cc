@@ -15,6 +15,7 @@
 #include "core/base/parse_flags.h"
 #include "core/base/status_macros.h"
 #include "core/node/describe_model.h"
+#include "core/node/free_ports.h"
 #include "core/node/kv_memory.h"
 #include "core/node/node_metrics.h"
 #include "core/node/serve_node.h"
@@ -88,6 +89,9 @@ absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
     return CheckNodeConfig(flags, program.weights_check());
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  if (!flags.measure) {
+    OUTRIDER_RETURN_IF_ERROR(CheckPortsAreFree(flags.server));
+  }
   // Loading and measuring take minutes, in which nobody waits for signals.
   auto until_it_serves = std::make_unique<EndAtSignal>();
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node does with its memory while it loads a model."""
+"""What a node does with its memory while it loads a model, and what it says before it does."""
 import json
 import math
 import pathlib
 import re
 import shutil
+import socket
 import struct
 import unittest
 
@@ -73,6 +74,20 @@ class MemoryTest(ProgramTest):
         self.assertTrue(said, node.err())
         self.assertAlmostEqual(float(said[1]), weights / (1 << 30), delta=1)
         self.assertLess(float(said[2]), float(said[1]))
+
+
+class PortTest(ProgramTest):
+    def test_a_port_in_use_is_told_before_weights_are_read(self):
+        model = self.folder / "model"
+        write_model(model)
+        (model / "model.safetensors").unlink()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.assert_refuses(self.start_verifier(model=model, listen=address), 1, f"cannot listen on {address}")
+            self.assert_refuses(self.start_drafter("--metrics-listen", address, model=model), 1,
+                                f"cannot listen for HTTP on {address}")
+            # Who measures listens nowhere.
+            self.assert_refuses(self.start_verifier("--measure", model=model, listen=address), 1, "model.safetensors")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef OUTRIDER_CORE_NODE_FREE_PORTS_H_
+#define OUTRIDER_CORE_NODE_FREE_PORTS_H_
+
+#include "absl/status/status.h"
+#include "core/rpc/server_flags.h"
+
+namespace outrider {
+
+// Whether --listen and --metrics-listen could be listened on now, before
+// minutes are spent on weights. UNAVAILABLE, in the words of the servers
+// themselves, where they could not. Nobody can connect meanwhile, and nothing
+// is kept: who listens there in the end asks again.
+absl::Status CheckPortsAreFree(const ServerFlags& flags);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_CORE_NODE_FREE_PORTS_H_
