@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
            [&](CLI::App& app, outrider::NodeFlags& flags) {
              outrider::AddDrafterFlags(app, flags, strategy);
            },
+       .check_flags =
+           [&](const outrider::NodeFlags& flags) {
+             return outrider::CheckDrafterFlags(strategy, flags);
+           },
        .weights_check =
            [&] {
              return strategy == "model" ? outrider::CheckTorchModel : nullptr;

@@ -20,10 +20,6 @@ namespace {
 constexpr char kNgram[] = "ngram";
 
 absl::StatusOr<LoadedModel> LoadNgrams(const NodeFlags& flags) {
-  if (flags.simulation.enabled) {
-    return absl::InvalidArgumentError(
-        "--simulate drafts with a simulated model, not --strategy ngram");
-  }
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                             LoadTokenizer(flags.model));
   // No model, hence no end of the context.
@@ -38,6 +34,13 @@ absl::StatusOr<LoadedModel> LoadNgrams(const NodeFlags& flags) {
 }
 
 }  // namespace
+
+absl::Status CheckDrafterFlags(const std::string& strategy,
+                               const NodeFlags& flags) {
+  if (strategy != kNgram || !flags.simulation.enabled) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--simulate drafts with a simulated model, not --strategy ngram");
+}
 
 absl::StatusOr<LoadedModel> LoadDrafter(const std::string& strategy,
                                         const NodeFlags& flags,

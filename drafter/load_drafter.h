@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/drafting/draft_strategy.h"
 #include "core/node/load_model.h"
@@ -18,6 +19,10 @@ absl::StatusOr<LoadedModel> LoadDrafter(const std::string& strategy,
                                         const NodeFlags& flags,
                                         const WeightsLoader& load_weights);
 std::unique_ptr<DraftStrategy> MakeStrategy(const NodeDescription& description);
+
+// INVALID_ARGUMENT where flags do not go with the strategy.
+absl::Status CheckDrafterFlags(const std::string& strategy,
+                               const NodeFlags& flags);
 
 // --strategy, and what a simulated drafter guesses right.
 void AddDrafterFlags(CLI::App& app, NodeFlags& flags, std::string& strategy);

@@ -84,6 +84,19 @@ absl::Status CheckWeights(const NodeFlags& flags,
       absl::StrCat("--model ", flags.model, ": ", status.message()));
 }
 
+// Flags that can never serve, whatever the files hold.
+absl::Status CheckFlags(const NodeProgram& program, const NodeFlags& flags) {
+  if (program.check_flags) {
+    OUTRIDER_RETURN_IF_ERROR(program.check_flags(flags));
+  }
+  const bool has_weights =
+      !flags.simulation.enabled && program.weights_check() != nullptr;
+  if (has_weights || flags.expected_weights.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--expect-weights needs weights, which neither --simulate nor n-grams "
+      "have");
+}
+
 absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
   if (flags.server.check_config) {
     return CheckNodeConfig(flags, program.weights_check());
@@ -114,6 +127,10 @@ int RunNodeProgram(const NodeProgram& program, int argc, char** argv) {
   if (program.add_flags) program.add_flags(app, flags);
   app.footer(absl::StrCat("Example:\n  ", name, " ", program.example));
   if (const auto exit_status = ParseFlags(app, argc, argv)) return *exit_status;
+  if (const absl::Status good = CheckFlags(program, flags); !good.ok()) {
+    SayWhyItEnds(name, good.message());
+    return kExitBadFlags;
+  }
   KeepFreedMemory();
   RpcServer::BlockTerminationSignals();
   // A node outlives whoever reads its log.

@@ -26,6 +26,8 @@ struct NodeProgram {
   std::string version;
   // Flags of its own.
   std::function<void(CLI::App&, NodeFlags&)> add_flags = {};
+  // Whether these go together. INVALID_ARGUMENT says which do not.
+  std::function<absl::Status(const NodeFlags&)> check_flags = {};
   // What --check-config checks a directory's weights by, and what is to be made
   // of them; null where it needs none.
   using WeightsCheck = absl::Status (*)(const CheckpointOptions& options);

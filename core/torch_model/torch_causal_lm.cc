@@ -139,8 +139,9 @@ std::unique_ptr<PendingPass> TorchCausalLm::Launch(
   return std::make_unique<PassThatRan>(pass.Results(std::move(rows)));
 }
 
-absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
-    const CheckpointOptions& options, const Device& device) {
+// What the options alone say of it.
+absl::Status CheckKernels(const CheckpointOptions& options,
+                          const Device& device) {
   if (options.num_threads < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.num_threads, " threads: at least one is needed"));
@@ -150,6 +151,11 @@ absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
         absl::StrCat("kernels \"", options.kernels,
                      "\" are those of a CPU, not of ", device.name()));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<const Ops>> MakeOps(
+    const CheckpointOptions& options, const Device& device) {
   // They leave the weights as they are, which a GPU needs.
   if (options.kernels == "aten" || !device.is_cpu()) return MakeAtenOps();
   OUTRIDER_ASSIGN_OR_RETURN(const kernels::Level level,
@@ -198,6 +204,7 @@ void WarnOfLittleMemory(const Files& files) {
 absl::StatusOr<std::unique_ptr<CausalLm>> Load(
     const CheckpointOptions& options, const std::string& cuda_library) {
   OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
+  OUTRIDER_RETURN_IF_ERROR(CheckKernels(options, device));
   std::shared_ptr<Gpu> gpu;
   if (!device.is_cpu()) {
     OUTRIDER_ASSIGN_OR_RETURN(gpu, OpenGpu(device.gpu, cuda_library));
@@ -251,6 +258,7 @@ absl::StatusOr<std::unique_ptr<CausalLm>> LoadTorchCausalLmBy(
 absl::Status CheckTorchCausalLm(const CheckpointOptions& options) {
   return CatchTorch(options.model_directory, [&options]() -> absl::Status {
     OUTRIDER_ASSIGN_OR_RETURN(const Device device, ParseDevice(options.device));
+    OUTRIDER_RETURN_IF_ERROR(CheckKernels(options, device));
     OUTRIDER_ASSIGN_OR_RETURN(const Files files, Files::Open(options, device));
     return CheckWeights(files.config, files.checkpoint);
   });

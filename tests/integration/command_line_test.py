@@ -94,13 +94,14 @@ class LogTest(ProgramTest):
         missing = self.folder / "missing"
         for name, flags in (("outrider-verifier", ["--model", missing]), ("outrider-drafter", ["--model", missing]),
                             ("outrider-drafter", ["--model", missing, "--check-config"]),
+                            ("outrider-drafter", ["--model", TARGET, "--strategy", "ngram", "--expect-weights", "5" * 64]),
                             ("outrider-coordinator", ["--verifier", "127.0.0.1:1", "--tokenizer", missing])):
             with self.subTest(name=name, flags=flags):
                 done = run([name, "--log-json", *flags], stdout=subprocess.PIPE)
                 self.assertNotEqual(done.returncode, 0)
                 last = [json.loads(line) for line in done.stderr.splitlines()][-1]
                 self.assertEqual((last["level"], last["program"]), ("error", name))
-                self.assertIn(str(missing), last["message"])
+                self.assertIn("expect-weights" if "--strategy" in flags else str(missing), last["message"])
 
 
 if __name__ == "__main__":

@@ -360,10 +360,22 @@ class CheckConfigTest(ProgramTest):
                 ([coordinator], ["--tls-cert", certificate, "--tls-key", key, "--tls-clients", "a"], "--tls-clients"),
                 (nodes, ["--device", "gpu0"], "gpu0"),
                 (nodes, ["--device", "cuda:1", "--dtype", "float32"], "float32"),
+                (nodes, ["--device", "cuda", "--kernels", "avx2"], "those of a CPU"),
                 ([coordinator], ["--drain-seconds", "-1"], "--drain-seconds")):
             for name, needed in programs:
                 with self.subTest(name=name, flags=flags):
                     self.assert_refuses(self.check(name, *needed, *flags), BAD_FLAGS, word)
+
+    def test_flags_that_do_not_go_together_do_not_start_either(self):
+        drafter, hash_flag = "outrider-drafter", ["--expect-weights", "5" * 64]
+        for name, flags, word in (
+                (drafter, ["--model", TARGET, "--strategy", "ngram", *hash_flag], "--expect-weights needs weights"),
+                (drafter, ["--simulate", "--strategy", "ngram"], "not --strategy ngram"),
+                (drafter, ["--simulate", *hash_flag], "--expect-weights needs weights"),
+                ("outrider-verifier", ["--simulate", *hash_flag], "--expect-weights needs weights")):
+            with self.subTest(name=name, flags=flags):
+                self.assert_refuses(self.check(name, *flags), BAD_FLAGS, word)
+                self.assert_refuses(self.start(name, *flags), BAD_FLAGS, word)
 
     def test_a_node_off_loopback_insists_on_coordinators(self):
         certificate, key = Authority(self.folder).sign("x")
