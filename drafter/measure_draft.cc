@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/solo_session.h"
@@ -87,7 +88,9 @@ absl::StatusOr<double> MeasureStep(const DraftStrategy& strategy,
 absl::StatusOr<DraftStepTimes> MeasureDraftStep(const DraftStrategy& strategy,
                                                 CausalLm& model,
                                                 int vocab_size) {
-  const int length = std::min(128, model.info().context_length - kDraftLength);
+  const int room = model.info().context_length;
+  OUTRIDER_RETURN_IF_ERROR(CheckContext(room, 1 + kDraftLength));
+  const int length = std::min(128, room - kDraftLength);
   std::vector<TokenId> committed;
   for (int i = 0; i < length; ++i) {
     committed.push_back((i * 7919 + 13) % vocab_size);
@@ -109,17 +112,20 @@ absl::Status PrintDraftMeasurement(const NodeFlags& flags,
       const DraftStepTimes times,
       MeasureDraftStep(*MakeStrategy(description), *loaded.model,
                        description.vocab_size));
-  std::cout << (flags.json
-                    ? absl::StrFormat("{\"draft_step_ms\": %.6f, "
-                                      "\"draft_sampled_step_ms\": %.6f, "
-                                      "\"strategy\": \"%s\"}\n",
-                                      1e3 * times.greedy, 1e3 * times.sampled,
-                                      description.draft_strategy)
-                    : absl::StrFormat(
-                          "%s: %.3f ms a draft token, %.3f at temperature 1\n",
-                          Summary(description), 1e3 * times.greedy,
-                          1e3 * times.sampled));
-  return absl::OkStatus();
+  // N-grams have none.
+  const std::string& kernels = description.numerics;
+  return Print(
+      flags.json
+          ? absl::StrFormat("{\"draft_step_ms\": %.6f, "
+                            "\"draft_sampled_step_ms\": %.6f, "
+                            "\"strategy\": \"%s\", \"kernels\": \"%s\"}\n",
+                            1e3 * times.greedy, 1e3 * times.sampled,
+                            description.draft_strategy, kernels)
+          : absl::StrFormat(
+                "%s%s: %.3f ms a draft token, %.3f at temperature 1\n",
+                Summary(description),
+                kernels.empty() ? "" : absl::StrCat(", kernels ", kernels),
+                1e3 * times.greedy, 1e3 * times.sampled));
 }
 
 }  // namespace outrider

@@ -15,7 +15,8 @@ struct DraftStepTimes {
   double sampled = 0;  // at temperature 1
 };
 
-// Sets up the model's KV blocks.
+// Sets up the model's KV blocks. INVALID_ARGUMENT where its context is too
+// short.
 absl::StatusOr<DraftStepTimes> MeasureDraftStep(const DraftStrategy& strategy,
                                                 CausalLm& model,
                                                 int vocab_size);

@@ -21,7 +21,9 @@ namespace {
 
 using ::outrider::testing::AnswerOnHost;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
 using ::outrider::testing::TableLm;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -69,6 +71,21 @@ TEST(MeasureDraftTest, TheStepThatIsTimedAsksWhatAGenerationsDraftAsks) {
     EXPECT_EQ(top.next->support_size, kGenerationDraftOptions.support_size);
     EXPECT_TRUE(top.next->round_weights);
   }
+}
+
+TEST(MeasureDraftTest, AContextThatIsTooShortIsToldWithTheLeast) {
+  const auto measure = [](int context_length) {
+    TableLm model({.table = [](auto) { return std::vector<float>(3); },
+                   .vocab_size = 3,
+                   .context_length = context_length});
+    return MeasureDraftStep(ModelStrategy(3), model, 3).status();
+  };
+  for (const int too_short : {1, 4}) {
+    EXPECT_THAT(measure(too_short),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("at least 5 are needed")));
+  }
+  EXPECT_THAT(measure(5), IsOk());
 }
 
 TEST(MeasureDraftTest, ASmallVocabularyBoundsItsRows) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/solo_session.h"
@@ -197,6 +198,7 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options) {
   MeasureOptions fitted = options;
   const int room = model.info().context_length;
+  OUTRIDER_RETURN_IF_ERROR(CheckContext(room, 1 + options.max_rows));
   fitted.num_decoded = std::min(options.num_decoded, room / 2);
   fitted.context_length =
       std::min(options.context_length,
@@ -219,9 +221,10 @@ absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
 }
 
 std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info) {
-  std::string text =
-      absl::StrFormat("%s, %s on %s\n\nrows  T(rows)    T(rows)/T(1)\n",
-                      info.name, info.dtype, info.device);
+  std::string text = absl::StrFormat(
+      "%s, %s on %s, kernels %s\n\n"
+      "rows  T(rows)    T(rows)/T(1)\n",
+      info.name, info.dtype, info.device, info.numerics);
   for (size_t i = 0; i < measurement.rows_seconds.size(); ++i) {
     text += absl::StrFormat(
         "%4d  %7.3f ms  %5.2f\n", i + 1, 1e3 * measurement.rows_seconds[i],
@@ -255,6 +258,7 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
              {{"model", info.name},
               {"dtype", info.dtype},
               {"device", info.device},
+              {"kernels", info.numerics},
               {"rows_ms", rows_ms},
               {"paused_row_ms", 1e3 * measurement.paused_seconds},
               {"plain_tokens_per_second", measurement.plain_tokens_per_second},
@@ -264,6 +268,18 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
               {"max_logit_difference", measurement.max_logit_difference}})
              .dump() +
          "\n";
+}
+
+absl::Status CheckContext(int context_length, int least) {
+  if (context_length >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model's context of ", context_length,
+      " tokens is too short to be measured: at least ", least, " are needed"));
+}
+
+absl::Status Print(const std::string& text) {
+  if (std::cout << text << std::flush) return absl::OkStatus();
+  return absl::UnavailableError("cannot write to the output");
 }
 
 absl::Status PrintModelMeasurement(const NodeFlags& flags,
@@ -277,9 +293,8 @@ absl::Status PrintModelMeasurement(const NodeFlags& flags,
   CausalLm& model = *loaded.model;
   OUTRIDER_ASSIGN_OR_RETURN(const ModelMeasurement measurement,
                             MeasureModel(model, options));
-  std::cout << (flags.json ? ToJson(measurement, model.info())
-                           : ToText(measurement, model.info()));
-  return absl::OkStatus();
+  return Print(flags.json ? ToJson(measurement, model.info())
+                          : ToText(measurement, model.info()));
 }
 
 double Median(std::vector<double> values) {

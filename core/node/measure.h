@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/causal_lm.h"
 #include "core/node/load_model.h"
@@ -37,12 +38,19 @@ struct ModelMeasurement {
 };
 
 // Measures a model that has no KV blocks yet: it gets those of one session.
+// INVALID_ARGUMENT where its context is too short, with the least that is not.
 absl::StatusOr<ModelMeasurement> MeasureModel(CausalLm& model,
                                               const MeasureOptions& options);
+
+// INVALID_ARGUMENT says the least where a context is shorter.
+absl::Status CheckContext(int context_length, int least);
 
 // What people read, and one JSON object.
 std::string ToText(const ModelMeasurement& measurement, const ModelInfo& info);
 std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info);
+
+// Writes it to standard output. UNAVAILABLE where that cannot be done.
+absl::Status Print(const std::string& text);
 
 // A verifier's --measure: measures and prints, as the flags say.
 absl::Status PrintModelMeasurement(const NodeFlags& flags, LoadedModel& loaded);

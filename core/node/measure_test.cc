@@ -30,6 +30,7 @@ namespace {
 
 using ::outrider::testing::AnswerOnHost;
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
 using ::outrider::testing::TableLm;
 using std::chrono::milliseconds;
 using ::testing::Each;
@@ -127,6 +128,21 @@ TEST(MeasureTest, ARowThatChangesInAnyBitDependsOnTheOthers) {
   }
 }
 
+TEST(MeasureTest, AContextThatIsTooShortIsToldWithTheLeast) {
+  const auto measure = [](int context_length) {
+    TableLm model({.table = [](auto) { return std::vector<float>(3); },
+                   .vocab_size = 3,
+                   .context_length = context_length});
+    return MeasureModel(model, {.vocab_size = 3, .num_repeats = 1}).status();
+  };
+  for (const int too_short : {1, 4, 9}) {
+    EXPECT_THAT(measure(too_short),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("at least 10 are needed")));
+  }
+  EXPECT_THAT(measure(10), IsOk());
+}
+
 TEST(MeasureTest, RowsAreAskedAboutAsThoseOfADraftAre) {
   constexpr int kVocabSize = 100;
   std::vector<size_t> supports;
@@ -157,7 +173,9 @@ TEST(MeasureTest, RowsAreAskedAboutAsThoseOfADraftAre) {
 }
 
 TEST(MeasureTest, PeopleReadATable) {
-  const std::string text = ToText(kMeasured, {.name = "target"});
+  const std::string text =
+      ToText(kMeasured, {.name = "target", .numerics = "avx2"});
+  EXPECT_THAT(text, HasSubstr(", kernels avx2\n"));
   EXPECT_THAT(text, HasSubstr("   2    3.000 ms   1.50\n"));
   EXPECT_THAT(text,
               HasSubstr("   1    2.500 ms   1.25  after a pause of 1 ms"));
@@ -165,8 +183,9 @@ TEST(MeasureTest, PeopleReadATable) {
 }
 
 TEST(MeasureTest, ProgramsReadJson) {
-  const auto json =
-      nlohmann::json::parse(ToJson(kMeasured, {.name = "target"}));
+  const auto json = nlohmann::json::parse(
+      ToJson(kMeasured, {.name = "target", .numerics = "avx2"}));
+  EXPECT_EQ(json["kernels"], "avx2");
   EXPECT_EQ(json["model"], "target");
   EXPECT_EQ(json["rows_ms"], nlohmann::json({2.0, 3.0}));
   EXPECT_EQ(json["paused_row_ms"], 2.5);

@@ -109,6 +109,9 @@ absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
   auto until_it_serves = std::make_unique<EndAtSignal>();
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));
   OUTRIDER_RETURN_IF_ERROR(CheckWeights(flags, loaded.description));
+  if (!loaded.description.numerics.empty()) {
+    OUTRIDER_LOG(kInfo) << "kernels " << loaded.description.numerics;
+  }
   if (flags.measure) return program.measure(flags, loaded);
   loaded.description.max_draft_tokens = flags.max_draft_tokens;
   loaded.description.build = program.version;

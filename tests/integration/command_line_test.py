@@ -56,6 +56,24 @@ class UnwrittenTest(ProgramTest):
             self.assertEqual((done.returncode, done.stderr),
                              (1, "outrider: DATA_LOSS: cannot write to the output\n"), words)
 
+    def test_measurements(self):
+        for words in (["outrider-verifier", "--simulate"], ["outrider-verifier", "--simulate", "--json"],
+                      ["outrider-drafter", "--simulate"], ["outrider-drafter", "--simulate", "--json"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run([*words, "--simulate-pass-ms", "0", "--measure"], stdout=full)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertEqual(done.stderr.splitlines()[-1], f"{words[0]}: cannot write to the output", words)
+
+
+class MeasureTest(ProgramTest):
+    def test_it_names_the_kernels(self):
+        node = ["--model", TARGET, "--measure", "--kernels", "portable", "--threads", "1"]
+        for name in "outrider-verifier", "outrider-drafter":
+            self.assertIn(", kernels portable", run([name, *node], stdout=subprocess.PIPE).stdout)
+            done = run([name, *node, "--json"], stdout=subprocess.PIPE)
+            self.assertEqual(json.loads(done.stdout)["kernels"], "portable")
+            self.assertRegex(done.stderr, r" I kernels portable\n")
+
 
 class DescribeTest(ProgramTest):
     def describe_on(self, address, columns):

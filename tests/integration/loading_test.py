@@ -90,5 +90,14 @@ class PortTest(ProgramTest):
             self.assert_refuses(self.start_verifier("--measure", model=model, listen=address), 1, "model.safetensors")
 
 
+class MeasureTest(ProgramTest):
+    def test_a_context_that_is_too_short_to_measure_is_told(self):
+        for start, least in (self.start_verifier, 10), (self.start_drafter, 5):
+            with self.subTest(least=least):
+                model = self.folder / str(least)
+                write_model(model, max_position_embeddings=4)
+                self.assert_refuses(start("--measure", model=model), 1, f"at least {least} are needed")
+
+
 if __name__ == "__main__":
     unittest.main()
