@@ -15,10 +15,10 @@
 #include <fstream>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
+#include "core/base/available_cores.h"
 #include "core/base/flag_checks.h"
 #include "core/kernels/activation.h"
 #include "core/kernels/attention.h"
@@ -59,7 +59,7 @@ struct Flags {
   std::string shape = "demo-target";
   std::string dtype = "bfloat16";
   std::vector<std::string> levels = {};
-  int num_threads = static_cast<int>(std::thread::hardware_concurrency());
+  int num_threads = AvailableCores();
   int num_keys = 256;
   int num_turns = 9;
   int percentile = 50;

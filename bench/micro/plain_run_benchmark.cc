@@ -129,7 +129,9 @@ int main(int argc, char** argv) try {
       ->check(outrider::WholeNumberIn(0, 1000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  outrider::KeepFreedMemory();  // as all three programs do
+  // As nodes do, and those here are forked from this process. A coordinator's
+  // program only bounds its heaps.
+  outrider::KeepFreedMemory();
   outrider::Run(std::chrono::seconds(seconds), weights_mib, rtt_ms);
   return 0;
 } catch (const std::exception& error) {

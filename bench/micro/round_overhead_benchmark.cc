@@ -217,7 +217,9 @@ int main(int argc, char** argv) {
                  "an empty folder: by socket files in it, not over loopback")
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
-  outrider::KeepFreedMemory();  // as all three programs do
+  // As nodes do, and those here are forked from this process. A coordinator's
+  // program only bounds its heaps.
+  outrider::KeepFreedMemory();
   outrider::Run(std::chrono::seconds(seconds),
                 outrider::CallQueue::Spin(spin_us),
                 outrider::Listeners(sockets));

@@ -33,11 +33,13 @@ void AddModelFlags(CLI::App& app, NodeFlags& flags) {
                  "checkpoint")
       ->check(OneOf({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
-  app.add_option("--kernels", flags.kernels,
-                 "a CPU's instructions, which the last bits of logits follow: "
-                 "portable, avx2, avx512, avx512_bf16, amx_bf16 (the name that "
-                 "Describe reports, for a pool of unlike machines), auto: the "
-                 "fastest by a measurement at start, or aten: torch's own")
+  app.add_option(
+         "--kernels", flags.kernels,
+         "a CPU's instructions, which the last bits of logits follow: "
+         "portable, avx2, avx512, avx512_bf16, amx_bf16 (the name that "
+         "Describe reports, for a pool of unlike machines), auto: the "
+         "fastest by a measurement at start, or aten: torch's own, as a "
+         "reference, on one thread whatever --threads says")
       ->check(OneOf({"auto", "portable", "avx2", "avx512", "avx512_bf16",
                      "amx_bf16", "aten"}))
       ->capture_default_str();
