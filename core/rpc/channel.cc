@@ -28,6 +28,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.max_receive_bytes);
   arguments.SetMaxSendMessageSize(-1);
+  // A peer that is out of its mind must not fill this process (see server.cc).
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+                   1 << GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // The proxies of http_proxy are for the web: they are no way to a node.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

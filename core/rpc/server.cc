@@ -69,6 +69,11 @@ void AddArguments(const RpcServer::Options& options,
     // A message that is read gets one of its size.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   }
+  // gRPC inflates all of a message before it looks at the size. So nothing is
+  // inflated, and a call that announces such messages ends at its headers.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);
 }
