@@ -17,10 +17,10 @@ std::vector<RpcMethod> DrafterServiceImpl::Methods() {
               [this](ServerCall& call, const v1::DraftRequest& request) {
                 HandleCall<v1::DraftResponse>(node_, *engine_, call, request);
               }),
-          MethodOf<v1::DrafterServiceDescribeRequest>(
+          Small(MethodOf<v1::DrafterServiceDescribeRequest>(
               service, "Describe", [this](ServerCall& call, const auto&) {
                 HandleDescribe<v1::DrafterServiceDescribeResponse>(node_, call);
-              })};
+              }))};
 }
 
 std::unique_ptr<RpcService> MakeDrafterService(

@@ -27,16 +27,16 @@ std::vector<RpcMethod> VerifierServiceImpl::Methods() {
               [this](ServerCall& call, const v1::VerifyRequest& request) {
                 HandleCall<v1::VerifyResponse>(node_, *engine_, call, request);
               }),
-          MethodOf<v1::IsolateRequest>(
+          Small(MethodOf<v1::IsolateRequest>(
               service, "Isolate",
               [this](ServerCall& call, const v1::IsolateRequest& request) {
                 Isolate(call, request);
-              }),
-          MethodOf<v1::VerifierServiceDescribeRequest>(
+              })),
+          Small(MethodOf<v1::VerifierServiceDescribeRequest>(
               service, "Describe", [this](ServerCall& call, const auto&) {
                 HandleDescribe<v1::VerifierServiceDescribeResponse>(node_,
                                                                     call);
-              })};
+              }))};
 }
 
 void VerifierServiceImpl::Isolate(ServerCall& call,

@@ -36,17 +36,17 @@ std::vector<RpcMethod> CacheServiceImpl::Methods() {
     suspects_.Released(header.session);
     return engine_.Release(header);
   };
-  return {MethodOf<v1::TruncateRequest>(
+  return {Small(MethodOf<v1::TruncateRequest>(
               service, "Truncate",
               [=, this](ServerCall& call, const v1::TruncateRequest& request) {
                 Advise<v1::TruncateResponse>(counters_, call, request,
                                              truncate);
-              }),
-          MethodOf<v1::ReleaseRequest>(
+              })),
+          Small(MethodOf<v1::ReleaseRequest>(
               service, "Release",
               [=, this](ServerCall& call, const v1::ReleaseRequest& request) {
                 Advise<v1::ReleaseResponse>(counters_, call, request, release);
-              })};
+              }))};
 }
 
 }  // namespace outrider

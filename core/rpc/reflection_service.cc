@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/rpc/status_convert.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 
 namespace outrider {
@@ -127,9 +128,8 @@ class ReflectionService::Dialogue final : public ServerCall::Companion {
   void OnRead(bool ok) override {
     ServerReflectionRequest request;
     if (!ok) return End();
-    if (call_.Parse(request)) return Answer(request);
-    call_.Finish({grpc::StatusCode::INVALID_ARGUMENT,
-                  "the bytes of a request cannot be parsed"});
+    const absl::Status parsed = call_.Parse(request);
+    parsed.ok() ? Answer(request) : call_.Finish(ToGrpcStatus(parsed));
   }
 
  private:

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CORE_RPC_RPC_SERVICE_H_
 #define OUTRIDER_CORE_RPC_RPC_SERVICE_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/rpc/server_call.h"
+#include "core/rpc/status_convert.h"
 
 namespace outrider {
 
@@ -22,6 +24,7 @@ struct RpcMethod {
   // Its requests are of a few bytes, and are not read behind those of others.
   bool is_small = false;
 };
+inline constexpr size_t kMostSmallBytes = 8 << 10;  // of such a request
 
 inline RpcMethod Small(RpcMethod method) {
   method.is_small = true;
@@ -35,20 +38,16 @@ class RpcService {
   virtual std::vector<RpcMethod> Methods() = 0;
 };
 
-// `handle` is a function of ServerCall& and the request. Bytes that are no
-// request are an invalid argument.
+// `handle` is a function of ServerCall& and the request, which it gets where
+// ServerCall::Parse has no objection.
 template <typename Request, typename Handle>
 RpcMethod MethodOf(absl::string_view service, absl::string_view name,
                    Handle handle) {
   const auto parse_and_handle = [handle = std::move(handle)](ServerCall& call) {
     Request request;
-    if (call.Parse(request)) {
-      handle(call, std::move(request));
-    } else {
-      call.Finish({grpc::StatusCode::INVALID_ARGUMENT,
-                   "the request is not a message of this method's type: its "
-                   "bytes cannot be parsed"});
-    }
+    const absl::Status parsed = call.Parse(request);
+    if (!parsed.ok()) return call.Finish(ToGrpcStatus(parsed));
+    handle(call, std::move(request));
   };
   return {absl::StrCat("/", service, "/", name), parse_and_handle};
 }

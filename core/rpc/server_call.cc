@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/slice.h>
 
+#include <limits>
 #include <utility>
 
 #include "core/base/log.h"
@@ -59,6 +60,11 @@ void ServerCall::Accompany(std::unique_ptr<Companion> companion) {
     is_cancelled = is_cancelled_;
   }
   if (is_cancelled) present->OnCancelled();
+}
+
+size_t ServerCall::MostBytes() const {
+  return method_->is_small ? kMostSmallBytes
+                           : std::numeric_limits<size_t>::max();
 }
 
 void ServerCall::BeginRead() {

@@ -3,7 +3,6 @@
 #define OUTRIDER_CORE_RPC_SERVER_CALL_H_
 
 #include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/server_context.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/parse_message.h"
 #include "core/rpc/request_reads.h"
 
 namespace outrider {
@@ -46,11 +46,10 @@ class ServerCall final : private RequestReads::Reader {
   // The handler calls it first; OnCancelled may come within it.
   void Accompany(std::unique_ptr<Companion> companion);
 
-  // What was read last, unless it is no such message.
+  // What was read last: see ParseMessage.
   template <typename Message>
-  bool Parse(Message& message) {
-    return grpc::SerializationTraits<Message>::Deserialize(&read_, &message)
-        .ok();
+  absl::Status Parse(Message& message) {
+    return ParseMessage(read_, MostBytes(), message);
   }
   void Read() { BeginRead(); }  // the companion is told
   template <typename Message>
@@ -87,6 +86,7 @@ class ServerCall final : private RequestReads::Reader {
     OUTRIDER_CHECK(Traits::Serialize(message, &bytes, &own_buffer).ok());
     return bytes;  // of a message below 2 GiB
   }
+  size_t MostBytes() const;  // of a message of the method's
   void BeginRead() override;
   void Refuse(const absl::Status& status) override;
   void ReplyBuffer(const grpc::ByteBuffer& bytes);
