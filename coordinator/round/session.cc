@@ -21,8 +21,8 @@ Session::Session(Options options)
   if (options_.cancellation == nullptr) {
     options_.cancellation = std::make_shared<Cancellation>();
   }
-  committed_.Append(options_.prompt);
-  committed_.Append(options_.delivered);
+  committed_.Append(std::exchange(options_.prompt, {}));
+  committed_.Append(std::exchange(options_.delivered, {}));
 }
 
 LogIds Session::log_ids() const {

@@ -15,6 +15,7 @@
 #include "coordinator/service/client_status.h"
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
+#include "coordinator/service/prompt.h"
 #include "coordinator/service/session_assembly.h"
 #include "coordinator/service/writer_sink.h"
 #include "core/base/error_reason.h"
@@ -34,20 +35,22 @@ constexpr std::chrono::seconds kLongestCancelled(5);
 // One long text does not keep all others waiting then.
 constexpr int kPreparingThreads = 2;
 
+// Of a session that has had no round.
 GenerationUpdate FirstUpdate(const GenerationRequest& request,
-                             const SessionNodes& nodes) {
+                             const SessionNodes& nodes,
+                             const Session& session) {
   return {
       .start =
           GenerationStart{
               .seed = request.seed,
-              .prompt_length = static_cast<int>(request.prompt.size()),
+              .prompt_length = session.prompt_length(),
               .num_speculative_tokens = request.num_speculative_tokens,
               .is_k_auto = request.draft_length_mode == DraftLengthMode::kAuto,
               .is_lossy = IsLossy(request.sampling),
               .model = nodes.verifier_description.identity(),
               // It has its own already, which is not ours to tell.
               .cache_salt = request.cache_salt.empty() ? nodes.cache_salt : ""},
-      .first_index = static_cast<int>(request.delivered.size())};
+      .first_index = session.length() - session.prompt_length()};
 }
 
 // What has begun is to go on, however many new ones are to be read.
@@ -162,7 +165,8 @@ Task<void> GenerationServiceImpl::Run(
     v1::GenerateRequest proto, CallName name, ResponseWriter& writer,
     std::shared_ptr<Cancellation> cancellation) {
   CoordinatorMetrics::Tally tally(parts_.metrics);
-  const Call call = {.name = name, .writer = writer, .tally = tally};
+  const Call call = {
+      .proto = proto, .name = name, .writer = writer, .tally = tally};
   const absl::Status entered = running_.Enter(
       cancellation, IsResume(proto) ? RunningGenerations::Kind::kResumed
                                     : RunningGenerations::Kind::kNew);
@@ -172,18 +176,18 @@ Task<void> GenerationServiceImpl::Run(
   }
   writer.CountAmong(streams_);
   co_await preparing_.TakeTurn(UrgencyOf(proto));
-  if (co_await RunOnNodes(proto, call, cancellation, /*is_first=*/true) ==
+  if (co_await RunOnNodes(call, cancellation, /*is_first=*/true) ==
       Outcome::kReplaced) {
     co_await AwaitVerifier(parts_.pool, *cancellation);
     co_await preparing_.TakeTurn(UrgencyOf(proto));
-    co_await RunOnNodes(proto, call, cancellation, /*is_first=*/false);
+    co_await RunOnNodes(call, cancellation, /*is_first=*/false);
   }
   running_.Leave(cancellation);
 }
 
 Task<absl::StatusOr<SessionNodes>> GenerationServiceImpl::Assign(
-    const SessionId& session, const v1::GenerateRequest& proto,
-    const Call& call, Cancellation& cancellation) {
+    const SessionId& session, const Call& call, Cancellation& cancellation) {
+  const v1::GenerateRequest& proto = call.proto;
   const auto wanted = WantedModelOf(proto);  // by a resume alone
   const VerifierNeeds needs = NeedsOf(proto, options_.default_reply_format);
   const auto assign = [&] {
@@ -200,8 +204,8 @@ Task<absl::StatusOr<SessionNodes>> GenerationServiceImpl::Assign(
 }
 
 Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
-    const v1::GenerateRequest& proto, const Call& call,
-    const std::shared_ptr<Cancellation>& cancellation, bool is_first) {
+    const Call& call, const std::shared_ptr<Cancellation>& cancellation,
+    bool is_first) {
   if (cancellation->cancelled()) {
     Refuse(call,
            absl::CancelledError("the client is gone, or a drain is over"));
@@ -209,14 +213,20 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
   }
   const SessionId session_id = SessionId::Random();
   const absl::StatusOr<SessionNodes> nodes =
-      co_await Assign(session_id, proto, call, *cancellation);
+      co_await Assign(session_id, call, *cancellation);
   absl::StatusOr<GenerationRequest> request =
-      nodes.ok() ? Admit(proto, *nodes, call) : nodes.status();
+      nodes.ok() ? Admit(*nodes, call) : nodes.status();
   if (!request.ok()) {
     Refuse(call, request.status());
     co_return Outcome::kEnded;
   }
 
+  const bool may_begin_anew = is_first && !call.proto.has_model();
+  if (may_begin_anew) {
+    KeepTokens(request->prompt, call.proto);
+  } else {
+    call.proto = {};
+  }
   if (is_first && IsLossy(request->sampling)) call.tally.CountLossy();
   nodes->verifier->set_use({.max_draft_tokens = request->num_speculative_tokens,
                             .is_resumed = !request->delivered.empty(),
@@ -224,8 +234,8 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
                             .rule = request->rule});
   const auto& trace = call.name.trace;
   Session session({.id = session_id,
-                   .prompt = request->prompt,
-                   .delivered = request->delivered,
+                   .prompt = std::move(request->prompt),
+                   .delivered = std::move(request->delivered),
                    .sampling = request->sampling,
                    .rule = request->rule,
                    .logprobs = request->logprobs,
@@ -238,8 +248,7 @@ Task<GenerationServiceImpl::Outcome> GenerationServiceImpl::RunOnNodes(
                    .traceparent = trace.has_value() ? trace->ToHeader() : ""});
   const absl::StatusOr<FinishReason> result =
       co_await Serve(*request, *nodes, call, session);
-  const bool is_replaced = is_first && !proto.has_model() &&
-                           absl::IsAborted(result.status()) &&
+  const bool is_replaced = may_begin_anew && absl::IsAborted(result.status()) &&
                            !call.writer.has_written();
   // The client reads its answer by itself; the caches go back early, and nobody
   // comes back for a text of its own salt that has come to its end.
@@ -266,7 +275,8 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
     const Call& call, Session& session) {
   WriterSink sink({.writer = call.writer,
                    .tally = call.tally,
-                   .start = FirstUpdate(request, nodes)});
+                   .start = FirstUpdate(request, nodes, session),
+                   .on_start = [&proto = call.proto] { proto = {}; }});
   SessionAssembly assembly({.request = request,
                             .nodes = nodes,
                             .tokenizer = parts_.tokenizer,
@@ -281,12 +291,11 @@ Task<absl::StatusOr<FinishReason>> GenerationServiceImpl::Serve(
 }
 
 absl::StatusOr<GenerationRequest> GenerationServiceImpl::Admit(
-    const v1::GenerateRequest& proto, const SessionNodes& nodes,
-    const Call& call) const {
+    const SessionNodes& nodes, const Call& call) const {
   // The longest of all that is done for a request, and its own until it is
   // admitted: what is thrown there ends it alone.
-  absl::StatusOr<GenerationRequest> request =
-      CatchThrown("reading the request", [&] { return Parse(proto, nodes); });
+  absl::StatusOr<GenerationRequest> request = CatchThrown(
+      "reading the request", [&] { return Parse(call.proto, nodes); });
   if (absl::IsInternal(request.status())) {
     OUTRIDER_LOG(kError, call.name.Fields())
         << "Generate failed: " << request.status();

@@ -69,6 +69,8 @@ class GenerationServiceImpl final : public RpcService {
  private:
   // What Run and Serve share of one call.
   struct Call {
+    // Of it there is what is still needed: nothing once it cannot begin anew.
+    v1::GenerateRequest& proto;
     const CallName& name;
     ResponseWriter& writer;
     CoordinatorMetrics::Tally& tally;
@@ -78,8 +80,7 @@ class GenerationServiceImpl final : public RpcService {
   void Describe(ServerCall& call) const;
   absl::StatusOr<GenerationRequest> Parse(const v1::GenerateRequest& proto,
                                           const SessionNodes& nodes) const;
-  absl::StatusOr<GenerationRequest> Admit(const v1::GenerateRequest& proto,
-                                          const SessionNodes& nodes,
+  absl::StatusOr<GenerationRequest> Admit(const SessionNodes& nodes,
                                           const Call& call) const;
   Task<void> Run(v1::GenerateRequest proto, CallName name,
                  ResponseWriter& writer,
@@ -88,12 +89,11 @@ class GenerationServiceImpl final : public RpcService {
   // told, which serves the request as well.
   enum class Outcome { kEnded, kReplaced };
   // Has left its nodes when it returns.
-  Task<Outcome> RunOnNodes(const v1::GenerateRequest& proto, const Call& call,
+  Task<Outcome> RunOnNodes(const Call& call,
                            const std::shared_ptr<Cancellation>& cancellation,
                            bool is_first);
   // What is new is refused at once where no verifier is ready.
   Task<absl::StatusOr<SessionNodes>> Assign(const SessionId& session,
-                                            const v1::GenerateRequest& proto,
                                             const Call& call,
                                             Cancellation& cancellation);
   // Runs all rounds. OK where the client was told the end.

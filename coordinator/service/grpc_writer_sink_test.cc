@@ -33,11 +33,17 @@ class CancelledService final : public RpcService {
     cancellation->Cancel();
     CoordinatorMetrics::Tally tally(metrics_);
     const GenerationUpdate start = {.start = GenerationStart{.seed = 7}};
-    WriterSink sink({.writer = writer, .tally = tally, .start = start});
+    int num_starts = 0;
+    WriterSink sink(
+        {.writer = writer, .tally = tally, .start = start, .on_start = [&] {
+           ++num_starts;
+           EXPECT_FALSE(writer.has_written());
+         }});
     GenerationUpdate last = {
         .finish = GenerationFinish{.reason = FinishReason::kLength}};
     const absl::Status told = co_await sink.Tell(std::move(last));
     EXPECT_THAT(told, testing::StatusIs(absl::StatusCode::kCancelled));
+    EXPECT_EQ(num_starts, 1);
     StartDetached(writer.FinishAfterWrites(grpc::Status::OK));
   }
 

@@ -71,4 +71,8 @@ absl::Status CheckPrompt(absl::Span<const TokenId> prompt,
   return absl::OkStatus();
 }
 
+void KeepTokens(absl::Span<const TokenId> prompt, v1::GenerateRequest& proto) {
+  proto.mutable_tokens()->mutable_ids()->Assign(prompt.begin(), prompt.end());
+}
+
 }  // namespace outrider

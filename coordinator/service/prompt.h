@@ -21,6 +21,8 @@ absl::StatusOr<std::vector<TokenId>> Tokenize(absl::string_view text,
 // INVALID_ARGUMENT also where there are none, or some are not of the model's.
 absl::Status CheckPrompt(absl::Span<const TokenId> prompt,
                          const GenerationLimits& limits);
+// They take the place of a text, which may be many times as long.
+void KeepTokens(absl::Span<const TokenId> prompt, v1::GenerateRequest& proto);
 
 }  // namespace outrider
 

@@ -25,6 +25,7 @@ Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
 Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {
   const bool is_last = update.finish.has_value();
   if (!options_.writer.has_written()) {
+    options_.on_start();
     const absl::Status begun =
         co_await options_.writer.Write(Encode(StartBefore(update)));
     // What ends well is told so, though a drain has ended it meanwhile.

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_COORDINATOR_SERVICE_WRITER_SINK_H_
 #define OUTRIDER_COORDINATOR_SERVICE_WRITER_SINK_H_
 
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@ class WriterSink final : public GenerationSink {
     ResponseWriter& writer;
     CoordinatorMetrics::Tally& tally;
     GenerationUpdate start = {};
+    std::function<void()> on_start;  // just before it is told
   };
 
   explicit WriterSink(Options options) : options_(std::move(options)) {}
