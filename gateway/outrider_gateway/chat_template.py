@@ -154,10 +154,15 @@ class ChatTemplate:
         try:
             try:
                 return _joined(template.generate({**values, "messages": taken_apart}))
-            except TypeError:
+            except TypeError as first:
                 # Some templates, such as DeepSeek R1's, add the arguments of calls to texts: they want the client's
-                # own text. What failed otherwise fails once more.
-                return _joined(template.generate({**values, "messages": messages}))
+                # own text. Where that fails too, the first error says what is wrong.
+                if taken_apart == messages:
+                    raise
+                try:
+                    return _joined(template.generate({**values, "messages": messages}))
+                except Exception:
+                    raise first from None
         except jinja2.TemplateError as error:
             raise ApiError(400, f"messages: the model's chat template refuses them: {error}", param="messages",
                            code="chat_template_error") from error

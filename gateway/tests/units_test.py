@@ -61,6 +61,19 @@ class ChatTemplateTest(unittest.TestCase):
     def render(self, source, content="hello"):
         return chat_template.ChatTemplate(source).render([{"role": "user", "content": content}])
 
+    def test_of_two_renderings_that_fail_the_first_says_why(self):
+        def asked(calls):
+            return [{"role": "assistant", "content": "x", "tool_calls": calls}]
+        call = {"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+        source = "{{ 'x' + messages[0].tool_calls[0].function.arguments['a'] }}"
+        with self.assertRaisesRegex(ApiError, "cannot render them: can only concatenate str"):
+            chat_template.ChatTemplate(source).render(asked([call]))
+        # Without arguments that are taken apart the second would be the first.
+        now = mock.Mock(return_value=datetime.datetime.now())
+        with self.assertRaisesRegex(ApiError, "cannot render them: can only concatenate str"):
+            chat_template.ChatTemplate("{{ strftime_now('x') + 1 }}", now=now).render(asked([]))
+        now.assert_called_once()
+
     def test_a_template_cannot_reach_python(self):
         for source in ("{{ ''.__class__.__mro__ }}", "{{ messages.__class__ }}", "{{ cycler.__init__.__globals__ }}",
                        "{{ messages.append(1) }}", "{{ self.__init__.__globals__ }}"):
