@@ -193,7 +193,7 @@ ModelWeights PlanGpt2(const ModelConfig& config, const std::string& prefix,
 
 // One matrix after the other. Those that are not mapped by themselves leave
 // holes in a heap, which would stay as large as the model: so each layer's go
-// back to the system, and at most one layer is there twice.
+// back to the system, and at most one layer, or one table, is there twice.
 void Prepare(const ModelConfig& config, const Ops& ops, ModelWeights& weights) {
   const auto prepare = [&ops](Matrix& matrix) {
     matrix = ops.Prepare(std::move(matrix));
