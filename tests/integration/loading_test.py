@@ -67,7 +67,8 @@ class MemoryTest(ProgramTest):
         model = self.folder / "model"
         of_a_layer = 3 * 384 * (1 << 20) * 2
         weights = write_model(model, intermediate_size=1 << 20, num_hidden_layers=2 * available // of_a_layer + 1)
-        node = self.start("outrider-verifier", "--model", model, "--listen", "127.0.0.1:0",
+        # Each thread takes some of the address space.
+        node = self.start("outrider-verifier", "--threads", 1, "--model", model, "--listen", "127.0.0.1:0",
                           inside=["prlimit", f"--as={2 << 30}"])
         self.assertEqual(node.wait(), 1, node.err())
         said = re.search(r" W the weights take (\S+) GiB in bfloat16, and (\S+) GiB of memory are available", node.err())
