@@ -266,7 +266,8 @@ std::string ToJson(const ModelMeasurement& measurement, const ModelInfo& info) {
                measurement.plain_sampled_tokens_per_second},
               {"rows_depend_on_count", measurement.rows_depend_on_count},
               {"max_logit_difference", measurement.max_logit_difference}})
-             .dump() +
+             // A folder's name need not be UTF-8.
+             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
 

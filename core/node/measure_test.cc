@@ -102,6 +102,11 @@ class ChangingLm final : public CausalLm {
   const float together_;
 };
 
+TEST(MeasureTest, ANameThatIsNotUtf8IsWrittenAsJsonToo) {
+  EXPECT_THAT(ToJson({}, {.name = "a\xff"}),
+              ::testing::HasSubstr("\"model\":\"a\xef\xbf\xbd\""));
+}
+
 TEST(MeasureTest, ARowThatChangesInAnyBitDependsOnTheOthers) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
