@@ -91,10 +91,17 @@ absl::Status CheckFlags(const NodeProgram& program, const NodeFlags& flags) {
   }
   const bool has_weights =
       !flags.simulation.enabled && program.weights_check() != nullptr;
-  if (has_weights || flags.expected_weights.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "--expect-weights needs weights, which neither --simulate nor n-grams "
-      "have");
+  if (!has_weights && !flags.expected_weights.empty()) {
+    return absl::InvalidArgumentError(
+        "--expect-weights needs weights, which neither --simulate nor n-grams "
+        "have");
+  }
+  if (has_weights && flags.device != "cpu" && flags.kernels != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kernels ", flags.kernels,
+                     " are those of a CPU, not of --device ", flags.device));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {

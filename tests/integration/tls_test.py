@@ -372,7 +372,9 @@ class CheckConfigTest(ProgramTest):
                 (drafter, ["--model", TARGET, "--strategy", "ngram", *hash_flag], "--expect-weights needs weights"),
                 (drafter, ["--simulate", "--strategy", "ngram"], "not --strategy ngram"),
                 (drafter, ["--simulate", *hash_flag], "--expect-weights needs weights"),
-                ("outrider-verifier", ["--simulate", *hash_flag], "--expect-weights needs weights")):
+                ("outrider-verifier", ["--simulate", *hash_flag], "--expect-weights needs weights"),
+                ("outrider-verifier", ["--model", TARGET, "--device", "cuda", "--kernels", "avx2"],
+                 "are those of a CPU")):
             with self.subTest(name=name, flags=flags):
                 self.assert_refuses(self.check(name, *flags), BAD_FLAGS, word)
                 self.assert_refuses(self.start(name, *flags), BAD_FLAGS, word)
