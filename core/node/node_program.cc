@@ -109,11 +109,12 @@ absl::Status Run(const NodeProgram& program, const NodeFlags& flags) {
     return CheckNodeConfig(flags, program.weights_check());
   }
   OUTRIDER_RETURN_IF_ERROR(ApplyServerFlags(flags.server));
+  // Loading and measuring take minutes, and names that cannot be resolved take
+  // long too: nobody waits for signals then.
+  auto until_it_serves = std::make_unique<EndAtSignal>();
   if (!flags.measure) {
     OUTRIDER_RETURN_IF_ERROR(CheckPortsAreFree(flags.server));
   }
-  // Loading and measuring take minutes, in which nobody waits for signals.
-  auto until_it_serves = std::make_unique<EndAtSignal>();
   OUTRIDER_ASSIGN_OR_RETURN(LoadedModel loaded, program.load(flags));
   OUTRIDER_RETURN_IF_ERROR(CheckWeights(flags, loaded.description));
   if (!loaded.description.numerics.empty()) {
