@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -14,39 +16,72 @@
 namespace outrider {
 namespace {
 
-bool CanBind(const addrinfo& address) {
-  const int socket = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return true;  // without IPv6 gRPC listens on IPv4
-  // The servers do so too: connections of a process that has ended are no
-  // hindrance.
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  const bool is_bound = bind(socket, address.ai_addr, address.ai_addrlen) == 0;
-  close(socket);
-  return is_bound;
-}
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// One address of a name is enough for the servers. What cannot be resolved is
-// theirs to tell.
-bool CanListen(const std::string& address) {
+Addresses Resolve(absl::string_view address) {
   const std::string host(HostOf(address));
   const std::string port(PortOf(address));
-  if (port == "0") return true;
   addrinfo hints = {};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return true;
-  bool can_bind = false;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    can_bind = can_bind || CanBind(*one);
-  }
-  freeaddrinfo(found);
-  return can_bind;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  return {error == 0 ? found : nullptr, &freeaddrinfo};
 }
 
-absl::Status CheckPort(absl::string_view what, const std::string& address) {
-  if (CanListen(address)) return absl::OkStatus();
+// What a server would take, until it goes.
+class Probe {
+ public:
+  Probe() = default;
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() {
+    for (const int socket : sockets_) close(socket);
+  }
+
+  // One address of a name is enough for the servers. What cannot be resolved
+  // is theirs to tell.
+  bool Listens(const Addresses& addresses) {
+    bool listens = addresses == nullptr;
+    for (const addrinfo* one = addresses.get(); one != nullptr;
+         one = one->ai_next) {
+      listens = Takes(*one) || listens;
+    }
+    return listens;
+  }
+
+ private:
+  // It listens too: sockets that are but bound with SO_REUSEADDR are no
+  // hindrance to each other.
+  bool Takes(const addrinfo& address) {
+    const int socket =
+        ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) return false;
+    sockets_.push_back(socket);
+    // The servers do so too: connections of a process that has ended are no
+    // hindrance.
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    return bind(socket, address.ai_addr, address.ai_addrlen) == 0 &&
+           listen(socket, 0) == 0;
+  }
+
+  std::vector<int> sockets_;
+};
+
+bool IsWildcard(absl::string_view host) {
+  return host == "::" || host == "0.0.0.0";
+}
+
+// gRPC tries both wildcards, whichever it is given, and needs one.
+bool RpcListens(const std::string& address, Probe& probe) {
+  if (!IsWildcard(HostOf(address))) return probe.Listens(Resolve(address));
+  const absl::string_view port = PortOf(address);
+  return probe.Listens(Resolve(absl::StrCat("[::]:", port))) ||
+         probe.Listens(Resolve(absl::StrCat("0.0.0.0:", port)));
+}
+
+absl::Status Refusal(absl::string_view what, const std::string& address) {
   return absl::UnavailableError(
       absl::StrCat("cannot listen ", what, address,
                    ": the port is in use, or the address is not of this "
@@ -57,10 +92,19 @@ absl::Status CheckPort(absl::string_view what, const std::string& address) {
 
 absl::Status CheckPortsAreFree(const ServerFlags& flags) {
   const std::string& listen = flags.rpc.listen;
-  OUTRIDER_RETURN_IF_ERROR(IsUnixSocket(listen) ? CheckSocketIsFree(listen)
-                                                : CheckPort("on ", listen));
-  if (flags.metrics_listen.empty()) return absl::OkStatus();
-  return CheckPort("for HTTP on ", flags.metrics_listen);
+  const std::string& http = flags.metrics_listen;
+  // Before anything listens, as a name may take long.
+  const Addresses of_http =
+      http.empty() ? Addresses(nullptr, &freeaddrinfo) : Resolve(http);
+  Probe probe;
+  if (IsUnixSocket(listen)) {
+    OUTRIDER_RETURN_IF_ERROR(CheckSocketIsFree(listen));
+  } else if (!RpcListens(listen, probe)) {
+    return Refusal("on ", listen);
+  }
+  // None is nothing to tell of.
+  if (probe.Listens(of_http)) return absl::OkStatus();
+  return Refusal("for HTTP on ", http);
 }
 
 }  // namespace outrider

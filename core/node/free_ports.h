@@ -9,8 +9,8 @@ namespace outrider {
 
 // Whether --listen and --metrics-listen could be listened on now, before
 // minutes are spent on weights. UNAVAILABLE, in the words of the servers
-// themselves, where they could not. Nobody can connect meanwhile, and nothing
-// is kept: who listens there in the end asks again.
+// themselves, where they could not. Nothing is kept: who listens there in the
+// end asks again. A name that takes long to resolve takes as long here.
 absl::Status CheckPortsAreFree(const ServerFlags& flags);
 
 }  // namespace outrider

@@ -2,8 +2,10 @@
 #include "core/rpc/endpoint.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -37,6 +39,18 @@ bool HasNumericHost(absl::string_view address) {
   in6_addr bytes;  // large enough for both
   return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+}
+
+// Whether a server could make it, in place of one left behind too.
+bool CanMakeSocket(const std::string& path) {
+  struct stat found = {};
+  if (lstat(path.c_str(), &found) == 0 &&
+      (stat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode))) {
+    return false;
+  }
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  return faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK,
+                   AT_EACCESS) == 0;
 }
 
 }  // namespace
@@ -79,9 +93,11 @@ absl::Status CheckSocketIsFree(absl::string_view address) {
       connect(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) ==
       0;
   close(socket);
-  if (!is_served) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
-                                             ": another server listens there"));
+  if (!is_served && CanMakeSocket(name.sun_path)) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address,
+                   is_served ? ": another server listens there"
+                             : ": no socket file can be made there"));
 }
 
 absl::string_view HostOf(absl::string_view address) {

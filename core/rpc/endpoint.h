@@ -19,8 +19,8 @@ absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
                            absl::string_view flag);
 
 bool IsUnixSocket(absl::string_view address);
-// UNAVAILABLE where a server listens on the socket file already. A file that
-// one has left behind is no hindrance.
+// UNAVAILABLE where a server listens on the socket file already, or where none
+// can be made. A file that a server has left behind is no hindrance.
 absl::Status CheckSocketIsFree(absl::string_view address);
 
 // The host of HOST:PORT, an IPv6 one without its brackets; empty where there is
