@@ -29,9 +29,14 @@ class Counter {
   Counter(google::protobuf::io::ZeroCopyInputStream& bytes, int most)
       : input_(&bytes), most_(most) {}
 
-  const FieldCount& count() const { return count_; }
+  FieldCount Count(const Descriptor& type) {
+    const bool is_over = !CountMessage(type);
+    count_.is_malformed = is_over && count_.num_fields <= most_;
+    return count_;
+  }
 
-  // False: the count is over.
+ private:
+  // False: the count is over, as there are too many or they are malformed.
   bool CountMessage(const Descriptor& type) {
     // Proto3 has no groups. What is in them is unknown, whatever its number.
     int num_groups = 0;
@@ -55,13 +60,16 @@ class Counter {
         return false;
       }
     }
-    return true;
+    return num_groups == 0 && input_.ConsumedEntireMessage();
   }
 
- private:
   bool CountWithin(const Descriptor& type) {
     int length = 0;
     if (!input_.ReadVarintSizeAsInt(&length)) return false;
+    // The parser reads to the end of the inner message, PushLimit to that of
+    // the outer.
+    const int left = input_.BytesUntilLimit();
+    if (left >= 0 && length > left) return false;
     const auto [limit, depth_left] =
         input_.IncrementRecursionDepthAndPushLimit(length);
     return depth_left >= 0 && CountMessage(type) &&
@@ -77,9 +85,7 @@ class Counter {
 
 FieldCount CountFields(google::protobuf::io::ZeroCopyInputStream& bytes,
                        const Descriptor& type, int most) {
-  Counter counter(bytes, most);
-  counter.CountMessage(type);
-  return counter.count();
+  return Counter(bytes, most).Count(type);
 }
 
 }  // namespace outrider

@@ -13,10 +13,14 @@ namespace outrider {
 struct FieldCount {
   int num_fields = 0;        // with those of messages within; packed ones are 1
   bool has_unknown = false;  // such as this program has no names for
+  // The count ended where the bytes turned out to be no message of the type.
+  // They are not for a parser, which may read on for long before it refuses.
+  bool is_malformed = false;
 };
 
-// Counts to no more than one above `most`. Where the bytes are no message of
-// the type it ends where they are not, as whoever parses them does.
+// Counts to no more than one above `most`. What is not malformed may be no
+// message yet, as a text that is no UTF-8: a parser tells. Of such it makes no
+// more fields than were counted.
 FieldCount CountFields(google::protobuf::io::ZeroCopyInputStream& bytes,
                        const google::protobuf::Descriptor& type, int most);
 

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
+#include "outrider/v1/verifier.pb.h"
 
 namespace outrider {
 namespace {
@@ -16,16 +17,18 @@ namespace {
 // Field 1 is a number, 2 a text, and 3 are messages of two texts each.
 using Counted = google::rpc::Status;
 
+template <typename Message = Counted>
 FieldCount CountOf(const std::string& bytes, int most = 100) {
   google::protobuf::io::ArrayInputStream stream(
       bytes.data(), static_cast<int>(bytes.size()), /*block_size=*/3);
-  return CountFields(stream, *Counted::descriptor(), most);
+  return CountFields(stream, *Message::descriptor(), most);
 }
 
 void ExpectCount(const std::string& bytes, int num_fields, bool has_unknown) {
   const FieldCount count = CountOf(bytes);
   EXPECT_EQ(count.num_fields, num_fields);
   EXPECT_EQ(count.has_unknown, has_unknown);
+  EXPECT_FALSE(count.is_malformed);
   // The parser has the same view of what is unknown.
   Counted message;
   ASSERT_TRUE(message.ParseFromString(bytes));
@@ -73,13 +76,38 @@ TEST(FieldCountTest, NoMoreIsCountedThanIsAskedFor) {
   EXPECT_EQ(CountOf(bytes, 10).num_fields, 11);
   const std::string within = Bytes({0x1a, 0xd0, 0x0f});
   EXPECT_EQ(CountOf(within + bytes, 10).num_fields, 11);
+  EXPECT_FALSE(CountOf(within + bytes, 10).is_malformed);
+}
+
+void ExpectMalformed(std::initializer_list<int> bytes, int num_fields) {
+  const FieldCount count = CountOf(Bytes(bytes));
+  EXPECT_TRUE(count.is_malformed);
+  EXPECT_EQ(count.num_fields, num_fields);
+  EXPECT_FALSE(Counted().ParseFromString(Bytes(bytes)));
 }
 
 TEST(FieldCountTest, BytesThatAreNoMessageEndTheCount) {
-  EXPECT_LE(CountOf(Bytes({0xff, 0xff, 0xff, 0xff})).num_fields, 1);
-  EXPECT_LE(CountOf(Bytes({0x1a, 0x7f})).num_fields, 1);
-  EXPECT_LE(CountOf(Bytes({0x0c, 0x08})).num_fields, 1);  // ends no group
-  EXPECT_LE(CountOf(Bytes({0, 0, 0, 0, 0, 0})).num_fields, 1);
+  ExpectMalformed({0xff, 0xff, 0xff, 0xff}, 0);
+  ExpectMalformed({0, 0, 0, 0, 0, 0}, 0);
+  ExpectMalformed({0x12, 2, 'x'}, 1);           // cut off
+  ExpectMalformed({0x12}, 1);                   // likewise
+  ExpectMalformed({0x1a, 3, 0x0a, 2, 'x'}, 2);  // more than its message
+  ExpectMalformed({0x1a, 1, 0, 0x08, 1}, 1);    // no tag
+  ExpectMalformed({0x0c, 0x08, 1}, 1);          // ends no group
+  ExpectMalformed({0x2b, 0x08, 1}, 2);          // a group without an end
+  ExpectMalformed({0x1a, 1, 0x2b, 0x2c}, 2);    // likewise, in a message
+  ExpectMalformed({0x0f, 0x08, 1}, 1);          // of no wire type
+}
+
+// The parser lets a message reach beyond the one around it, until it is over.
+TEST(FieldCountTest, AMessageThatEndsAfterTheOneAroundItEndsTheCount) {
+  // A header with the tag and the length of a cache delta, which comes then.
+  std::string bytes = Bytes({0x0a, 5, 0x22, 0x83, 0x80, 0x80, 4, 0x0a, 1, 7});
+  const std::string empty = Bytes({0x7a, 0});
+  for (int i = 0; i < 4 << 20; ++i) bytes += empty;
+  const FieldCount count = CountOf<v1::VerifyRequest>(bytes);
+  EXPECT_TRUE(count.is_malformed);
+  EXPECT_EQ(count.num_fields, 2);
 }
 
 }  // namespace

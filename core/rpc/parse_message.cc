@@ -26,6 +26,7 @@ absl::StatusOr<bool> HasUnknownFields(
         absl::StrCat("the request has more than ", kMostFields,
                      " fields; a list of token ids is one where it is packed"));
   }
+  if (count.is_malformed) return NoMessageError();
   return count.has_unknown;
 }
 

@@ -8,11 +8,13 @@
 #include <string>
 
 #include "core/rpc/channel.h"
+#include "core/rpc/parse_message.h"
 #include "core/rpc/server.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
+#include "outrider/v1/verifier.pb.h"
 
 namespace outrider {
 namespace {
@@ -91,6 +93,22 @@ TEST_F(RequestSizesTest, TooManyFieldsAreRefusedKnownOrNot) {
   const std::string two = one.SerializeAsString();
   EXPECT_THAT(Call("Echo", Repeated(kMostFields / 2, two)), IsOk());
   EXPECT_THAT(Call("Echo", Repeated(kMostFields / 2 + 1, two)), are_too_many);
+}
+
+// Protobuf's parser would make a field of each before it refused.
+TEST(ParseMessageTest, WhatTheCountFindsToBeNoMessageIsNotParsed) {
+  // A header that ends where its cache delta begins; at the delta's first field
+  // the count is over.
+  const std::string bytes =
+      std::string("\x0a\x05\x22\x83\x80\x80\x04\x0a\x01\x07") +
+      Repeated(4 << 20, std::string("\x7a\x00", 2));
+  const grpc::Slice slice(bytes);
+  grpc::ByteBuffer buffer(&slice, 1);
+  v1::VerifyRequest request;
+  EXPECT_THAT(ParseMessage(buffer, 16 << 20, request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("cannot be parsed")));
+  EXPECT_LT(request.SpaceUsedLong(), 4096);
 }
 
 TEST_F(RequestSizesTest, WhatIsUnknownIsNotKept) {
