@@ -26,7 +26,9 @@ _SHUNNED_SECONDS = 5.0
 _CHANNEL_OPTIONS = [("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
                     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 400),
                     ("grpc.min_reconnect_backoff_ms", 900),  # which is how long an attempt to connect may take
-                    ("grpc.max_receive_message_length", 64 << 20), ("grpc.enable_retries", 0)]
+                    ("grpc.max_receive_message_length", 64 << 20), ("grpc.enable_retries", 0),
+                    # None but what is not compressed: gRPC may inflate a message before it looks at its size.
+                    ("grpc.compression_enabled_algorithms_bitset", 1), ("grpc.per_message_decompression", 0)]
 
 
 @dataclasses.dataclass(frozen=True)

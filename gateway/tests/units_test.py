@@ -396,6 +396,28 @@ class CoordinatorsTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("a mistake of ours", "".join(logs.output))
 
 
+class CompressedReplyTest(unittest.IsolatedAsyncioTestCase):
+    async def test_what_comes_compressed_is_not_inflated(self):
+        """A thousandth of it comes."""
+        async def zeros(*_):
+            return bytes(8 << 20)
+        handler = grpc.method_handlers_generic_handler(
+            "test.Zeros", {"Get": grpc.unary_unary_rpc_method_handler(zeros)})
+        for compression in grpc.Compression.Gzip, grpc.Compression.Deflate:
+            server = grpc.aio.server(compression=compression, options=[("grpc.max_send_message_length", -1)])
+            server.add_generic_rpc_handlers((handler,))
+            port = server.add_insecure_port("127.0.0.1:0")
+            await server.start()
+            channel = make_channel(f"127.0.0.1:{port}", "outrider-coordinator", None)
+            with self.subTest(compression):
+                try:
+                    self.assertLess(len(await channel.unary_unary("/test.Zeros/Get")(b"", timeout=30)), 1 << 16)
+                except grpc.aio.AioRpcError as failure:
+                    self.assertEqual(failure.code(), grpc.StatusCode.UNIMPLEMENTED)
+            await channel.close()
+            await server.stop(0)
+
+
 class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):
     async def test_an_address_where_nobody_answers_is_given_up_before_its_callers_are(self):
         """Such as that of a pod which has gone, while DNS still has it. gRPC's own patience is 20 s."""
