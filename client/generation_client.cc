@@ -136,7 +136,8 @@ absl::Status Explain(const absl::Status& status, const std::string& coordinator,
     return absl::UnimplementedError(
         absl::StrCat("what listens at ", coordinator,
                      " is no coordinator: pass the HOST:PORT that "
-                     "outrider-coordinator printed"));
+                     "outrider-coordinator printed (",
+                     message, ")"));
   }
   if (absl::IsDeadlineExceeded(status)) {
     return absl::DeadlineExceededError(

@@ -15,6 +15,7 @@ namespace outrider::client {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -113,6 +114,19 @@ TEST(GenerationClientTest, TheCoordinatorsStatusComesThrough) {
   const absl::Status status = GenerateIds(service).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_EQ(status.message(), "top_p is 3");
+}
+
+// A proxy may compress what a coordinator says.
+TEST(GenerationClientTest, WhatIsNoCoordinatorIsQuoted) {
+  const ScriptedGenerationService service(
+      {.status = {grpc::StatusCode::UNIMPLEMENTED,
+                  "Compression algorithm 'gzip' is disabled."}});
+  const absl::Status status = GenerateIds(service).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("is no coordinator"), HasSubstr(service.address()),
+            HasSubstr("(Compression algorithm 'gzip' is disabled.)")));
 }
 
 TEST(GenerationClientTest, EveryFieldOfTheRequestIsSent) {
