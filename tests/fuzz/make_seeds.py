@@ -49,6 +49,13 @@ def single_messages():
         yield path.parent.name, f"{path.stem}_{message}", encode(message, path.read_bytes())
 
 
+def field_counts():
+    """The requests of verify_messages, and a header that ends before its cache delta does."""
+    for path in sorted(HERE.glob("seeds/verify/*.request")):
+        yield "field_count", path.stem, encode("VerifyRequest", path.read_bytes())
+    yield "field_count", "overrun", b"\x0a\x02\x22\x0b\x0a\x01\x07" + 4 * b"\x7a\x00"
+
+
 def status_details():
     """A code and google.rpc.Status, as RetryInfo travels in it; and gRPC's own words."""
     protos = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
@@ -129,7 +136,7 @@ def prompts():
 
 def main(out):
     """Writes all of them below `out`."""
-    for make in (message_pairs, single_messages, status_details, trace_contexts, checkpoints, configs,
+    for make in (message_pairs, single_messages, field_counts, status_details, trace_contexts, checkpoints, configs,
                  generation_configs, tokenizers, prompts):
         for fuzzer, name, data in make():
             folder = pathlib.Path(out) / fuzzer
