@@ -112,7 +112,7 @@ TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
 
 // A client would keep the last one back, and take the process for a dead one.
 TEST(RpcServerTest, AsManyCallsAsTheServicesTakeHoldUpNoOther) {
-  constexpr int kCalls = 2000;
+  constexpr int kCalls = 2000;  // a multiple of 500
   Served server({.listen = "127.0.0.1:0", .max_calls = kCalls});
   const auto channel = grpc::CreateChannel(server->address(),
                                            grpc::InsecureChannelCredentials());
@@ -131,8 +131,11 @@ TEST(RpcServerTest, AsManyCallsAsTheServicesTakeHoldUpNoOther) {
     one.call = stub.PrepareUnaryCall(&one.context, kWatch, {}, &queue);
     one.call->StartCall();
     one.call->Finish(&one.response, &one.status, nullptr);
+    // The others were read then: only so many may wait for that.
+    if (i % 500 == 499) {
+      EXPECT_TRUE(CheckHealth(channel).ok()) << i;
+    }
   }
-  EXPECT_TRUE(CheckHealth(channel).ok());
   for (const auto& one : all) one->context.TryCancel();
   void* tag = nullptr;
   bool ok = false;
