@@ -3,8 +3,8 @@
 """Writes gateway/tests/chat_templates/golden.json: what the reference implementation makes of our messages.
 
 Needs transformers (any 4.5x or later; neither torch nor a model). The templates beside the golden file are those that
-model families publish, `llama3_1.jinja` and `qwen2_5.jinja` without the tools that a request may offer; `training.jinja`
-and `texts_of_calls.jinja` are ours.
+model families publish, `llama3_1.jinja` and `qwen2_5.jinja` without the tools that a request may offer, the second
+from memory; `training.jinja` and `texts_of_calls.jinja` are ours.
 """
 import datetime
 import json

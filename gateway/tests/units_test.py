@@ -36,7 +36,7 @@ MODEL = HERE.parent.parent / "models/demo-target"
 class ChatTemplateTest(unittest.TestCase):
     GOLDEN = json.loads((HERE / "chat_templates/golden.json").read_text("utf-8"))
 
-    def test_ten_published_templates_render_as_the_reference_does(self):
+    def test_templates_render_as_the_reference_does(self):
         now = datetime.datetime.fromisoformat(self.GOLDEN["now"])
         templates = set()
         for case in self.GOLDEN["cases"]:

@@ -20,7 +20,7 @@ from stubs import generation_pb2, generation_pb2_grpc  # noqa: E402
 ROUND_ROBIN = {"loadBalancingConfig": [{"round_robin": {}}]}
 HEALTHY = {**ROUND_ROBIN, "healthCheckConfig": {"serviceName": "readiness"}}  # as deploy/README.md has it
 PASS_MS = 10
-LONG = 600  # tokens of a stream that outlasts all else here: six seconds of passes
+LONG = 900  # tokens of a stream that outlasts all else here: nine seconds of passes
 
 
 def request(num_tokens):
@@ -33,7 +33,7 @@ class Stream:
 
     def __init__(self, channel, num_tokens):
         self.tokens, self.error = [], None
-        self._call = generation_pb2_grpc.GenerationServiceStub(channel).Generate(request(num_tokens), timeout=60)
+        self._call = generation_pb2_grpc.GenerationServiceStub(channel).Generate(request(num_tokens), timeout=90)
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -57,7 +57,7 @@ class DrainTest(ScrapingTest):
         self.verifier = self.start("outrider-verifier", "--simulate", "--simulate-pass-ms", PASS_MS,
                                    "--listen", "127.0.0.1:0")
         self.coordinators = [self.start("outrider-coordinator", "--verifier", self.verifier.address(),
-                                        "--listen", f"{self.HOST}:0", "--drain-seconds", "30", *self.HTTP)
+                                        "--listen", f"{self.HOST}:0", "--drain-seconds", "60", *self.HTTP)
                              for _ in range(2)]
         for coordinator in self.coordinators:
             self.wait_for_nodes(coordinator.address(), "verifier")
@@ -101,7 +101,7 @@ class DrainTest(ScrapingTest):
         channel = self.channel(ROUND_ROBIN, first, second)
         stream = self.begin_long_stream(first)
         first.send(signal.SIGTERM)
-        errors = self.errors_of_calls(channel, 60)
+        errors = self.errors_of_calls(channel, 30)
         self.assertLess(len(stream.tokens), LONG, "the stream was over too soon")
         self.assertLessEqual(len(errors), 1, errors)  # of a call that was on its way when they were sent away
         self.assert_ends_well(first, stream)
@@ -112,7 +112,7 @@ class DrainTest(ScrapingTest):
         channel = self.channel(HEALTHY, first, second)
         stream = self.begin_long_stream(first)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            callers = [pool.submit(self.errors_of_calls, channel, 40) for _ in range(4)]
+            callers = [pool.submit(self.errors_of_calls, channel, 20) for _ in range(4)]
             first.send(signal.SIGTERM)
             self.assertEqual([caller.result() for caller in callers], [[]] * 4)
         self.assertLess(len(stream.tokens), LONG, "the stream was over too soon")
