@@ -100,6 +100,7 @@ class Coordinators:
         self._keepalive = NOT_ALONE if may_be_several(self._endpoints) else ALONE
         self._credentials = credentials
         self._resolve_seconds = resolve_seconds
+        self._addresses: dict[str, list[str]] = {endpoint: [] for endpoint in self._endpoints}
         self._nodes: dict[str, Coordinator] = {}
         self._leaving: list[Coordinator] = []  # with streams yet; they get no new ones
         self._resolving: asyncio.Task[None] | None = None
@@ -194,14 +195,18 @@ class Coordinators:
             try:
                 if self._credentials.changed():
                     self._connect_anew()
-                # Often while there is nobody to talk to.
-                if not self._nodes or time.monotonic() >= resolved_at + self._resolve_seconds:
+                # Often while there is nobody to talk to: others may have come in place of those that are gone.
+                if not self._anybody_answers() or time.monotonic() >= resolved_at + self._resolve_seconds:
                     resolved_at = time.monotonic()
                     await self._resolve_all()
                 await self._close_idle()
             except Exception:
                 # Whatever a resolver or a file came up with: who looks no more knows addresses of the past alone.
                 log.exception("coordinators cannot be looked for now; the gateway tries again")
+
+    def _anybody_answers(self) -> bool:
+        now = time.monotonic()
+        return any(node.description is not None and not node.is_shunned(now) for node in self._nodes.values())
 
     def _connect_anew(self) -> None:
         """Connects with the certificates of now; streams go on where they are."""
@@ -219,15 +224,13 @@ class Coordinators:
         await asyncio.gather(*(node.channel.close() for node in idle))
 
     async def _resolve_all(self) -> None:
-        found: dict[str, str] = {}
         for endpoint in self._endpoints:
             try:
-                for address in await resolve(endpoint):
-                    found[address] = host_of(endpoint)
+                self._addresses[endpoint] = await resolve(endpoint)
             except (OSError, UnicodeError) as error:  # the latter of a name that DNS cannot have
-                log.warning("%s cannot be resolved: %s", endpoint, error)
                 # Nobody could be asked, which says nothing of the addresses known.
-                found |= {address: host_of(endpoint) for address in self._nodes}
+                log.warning("%s cannot be resolved: %s", endpoint, error)
+        found = {address: host_of(endpoint) for endpoint in self._endpoints for address in self._addresses[endpoint]}
         for address, server_name in found.items():
             if address not in self._nodes:
                 self._nodes[address] = self._connect(address, server_name)

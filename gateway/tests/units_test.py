@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway's parts by themselves: templates, keys, requests, refusals, tokens."""
-import asyncio
 import datetime
 import json
 import pathlib
@@ -18,16 +17,11 @@ import make_stubs  # noqa: E402
 
 make_stubs.main()
 
-import grpc  # noqa: E402
-
 from outrider.v1 import generation_pb2 as pb  # noqa: E402
 from outrider_gateway import chat_template, json_text, keys, main, replies, requests, server  # noqa: E402
-from outrider_gateway import coordinators as coordinators_module  # noqa: E402
-from outrider_gateway.coordinators import Coordinators, make_channel  # noqa: E402
 from outrider_gateway.errors import ApiError  # noqa: E402
 from outrider_gateway.generation import Tally  # noqa: E402
 from outrider_gateway.replies import usage  # noqa: E402
-from outrider_gateway.tls import Credentials  # noqa: E402
 from outrider_gateway.tokens import Tokens  # noqa: E402
 
 MODEL = HERE.parent.parent / "models/demo-target"
@@ -373,89 +367,6 @@ class ConnectionsTest(unittest.TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(before, 200), most))
         main.allow_many_connections()
         self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (most, most))
-
-
-class CoordinatorsTest(unittest.IsolatedAsyncioTestCase):
-    async def test_whatever_goes_wrong_coordinators_are_looked_for_again(self):
-        now = "10.0.0.1"
-        failures = [OSError("no DNS"), UnicodeError("label too long"), RuntimeError("a mistake of ours")]
-
-        async def resolve(endpoint):
-            if failures:
-                raise failures.pop(0)
-            return [f"{now}:7000"]
-        with mock.patch.object(coordinators_module, "resolve", resolve), \
-                mock.patch.object(coordinators_module, "_LOOK_SECONDS", 0.01), \
-                self.assertLogs("outrider_gateway.coordinators", "WARNING") as logs:
-            one = Coordinators(["name:7000"], Credentials(None), resolve_seconds=0)
-            await one.start()
-            for now in ("10.0.0.1", "10.0.0.2"):
-                while list(one._nodes) != [f"{now}:7000"]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-            await one.close()
-        self.assertIn("a mistake of ours", "".join(logs.output))
-
-
-class CompressedReplyTest(unittest.IsolatedAsyncioTestCase):
-    async def test_what_comes_compressed_is_not_inflated(self):
-        """A thousandth of it comes."""
-        async def zeros(*_):
-            return bytes(8 << 20)
-        handler = grpc.method_handlers_generic_handler(
-            "test.Zeros", {"Get": grpc.unary_unary_rpc_method_handler(zeros)})
-        for compression in grpc.Compression.Gzip, grpc.Compression.Deflate:
-            server = grpc.aio.server(compression=compression, options=[("grpc.max_send_message_length", -1)])
-            server.add_generic_rpc_handlers((handler,))
-            port = server.add_insecure_port("127.0.0.1:0")
-            await server.start()
-            channel = make_channel(f"127.0.0.1:{port}", "outrider-coordinator", None)
-            with self.subTest(compression):
-                try:
-                    self.assertLess(len(await channel.unary_unary("/test.Zeros/Get")(b"", timeout=30)), 1 << 16)
-                except grpc.aio.AioRpcError as failure:
-                    self.assertEqual(failure.code(), grpc.StatusCode.UNIMPLEMENTED)
-            await channel.close()
-            await server.stop(0)
-
-
-class SilentCoordinatorTest(unittest.IsolatedAsyncioTestCase):
-    async def test_an_address_where_nobody_answers_is_given_up_before_its_callers_are(self):
-        """Such as that of a pod which has gone, while DNS still has it. gRPC's own patience is 20 s."""
-        async def say_nothing(*_):
-            await asyncio.sleep(60)
-        server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        channel = make_channel(f"127.0.0.1:{port}", "outrider-coordinator", None)
-        with self.assertRaises(grpc.aio.AioRpcError) as caught:
-            await channel.unary_unary("/outrider.v1.GenerationService/Describe")(b"", timeout=15)
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
-        await channel.close()
-        server.close()
-
-    async def answer_of_one_that_hangs(self, *endpoints):
-        """What a caller is told within three seconds. It has said the first words of HTTP/2, and nothing more."""
-        async def greet(reader, writer):
-            writer.write(b"\0\0\0\4\0\0\0\0\0")
-            await reader.read()
-            writer.close()
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        coordinators = Coordinators([endpoint.format(port=port) for endpoint in endpoints], Credentials(None))
-        await coordinators.start()
-        try:
-            await coordinators.describe(seconds=3)
-        except grpc.aio.AioRpcError as failure:
-            return failure.code()
-        finally:
-            await coordinators.close()
-            server.close()
-
-    async def test_where_there_may_be_others_one_that_hangs_is_left_as_soon_as_by_the_client_library(self):
-        for endpoints in ["localhost:{port}"], ["127.0.0.1:{port}"] * 2:
-            self.assertEqual(await self.answer_of_one_that_hangs(*endpoints), grpc.StatusCode.UNAVAILABLE)
-
-    async def test_one_that_is_alone_is_waited_for(self):
-        self.assertEqual(await self.answer_of_one_that_hangs("127.0.0.1:{port}"), grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 if __name__ == "__main__":
