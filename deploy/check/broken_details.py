@@ -27,6 +27,11 @@ def dashboard(o):
     return o.get("ConfigMap", "outrider-dashboard")["data"]
 
 
+def change_loop(o, old, new):
+    command = o.pod()["initContainers"][0]["command"]
+    command[2] = command[2].replace(old, new)
+
+
 def service(o, name="verifier"):
     return o.get("Service", f"outrider-{name}")
 
@@ -62,6 +67,8 @@ DETAILS = [
     ("more threads than cores", LOCAL, lambda o: o.container()["args"].append("--threads=64"), ["--threads 64 share 2 cores"]),
     ("a priority of all pods of the cluster", LOCAL, lambda o: o.get("PriorityClass", "outrider").update(globalDefault=True), ["globalDefault"]),
     ("a priority below that of batch work", LOCAL, lambda o: o.get("PriorityClass", "outrider").update(value=-10), ["its value is -10"]),
+    ("a wait that nothing ends", FETCH, lambda o: change_loop(o, "trap 'exit 143' TERM;", ""), ["wait-for-model loops without trap 'exit 143' TERM"]),
+    ("a wait that does not listen", FETCH, lambda o: change_loop(o, "sleep 2", "sleep 60"), ["wait-for-model hears no SIGTERM while it sleeps for 60 s"]),
     # Volumes
     ("a claim for no model", POOLS, lambda o: o.claim()["resources"]["requests"].update(storage="200Mi"), ["200Mi hold no model"]),
     ("a fetch that never begins", FETCH, lambda o: o.get("Job", "outrider-model-fetch")["spec"].update(suspend=True), ["nothing is fetched"]),

@@ -130,6 +130,21 @@ class OverlayTest(unittest.TestCase):
             os.utime(folder, (long_ago, long_ago))
             self.assertEqual(keep.wait(10), 0)
 
+    def test_the_loops_of_shells_end_at_sigterm_by_a_trap(self):
+        loops = {}
+        for folder in ("check/load-test-of-services", "examples/fetched-models"):
+            for thing in meaning.workloads(manifests.render(manifests.DEPLOY / folder)):
+                loops |= {one["name"]: one["command"] for one in meaning.containers_of(thing) if one.get("command", [])[:2] == ["sh", "-c"]}
+        self.assertEqual(set(loops), {"results", "wait", "wait-for-model"})
+        for name, command in loops.items():
+            with self.subTest(name), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as loop:
+                children = pathlib.Path(f"/proc/{loop.pid}/task/{loop.pid}/children")
+                while not children.read_text():  # its trap is set before
+                    time.sleep(0.01)
+                loop.terminate()
+                # A default action, which the first process of a container does not take, would be -15.
+                self.assertEqual(loop.wait(30), 143)
+
     def test_only_local_overlays_speak_plain_text(self):
         for overlay in manifests.OVERLAYS:
             text = json.dumps(manifests.render(manifests.DEPLOY / "overlays" / overlay))

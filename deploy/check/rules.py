@@ -9,6 +9,7 @@ import policies
 import probe_rules
 import scheduling
 import security
+import shell_rules
 import sizes
 
 
@@ -17,7 +18,7 @@ def problems_of(things):
     found, _ = manifests.validate(things)
     for rules in (lambda objects: meaning.check(objects, meaning.binaries_folder()),
                   policies.check_policies, probe_rules.check_probes, scheduling.check_scheduling, security.check_everything_secure,
-                  sizes.check_sizes, model_rules.check_models, monitors.check_monitors, enums.check_enums):
+                  sizes.check_sizes, shell_rules.check_loops, model_rules.check_models, monitors.check_monitors, enums.check_enums):
         try:
             for problem in rules(things):
                 found.append(problem)
