@@ -91,7 +91,7 @@ class FieldsTest(unittest.TestCase):
                     self.assert_found(thing, lambda one: one["metadata"].update(namspace="x"), "'namspace' was unexpected")
                     self.assert_found(thing, lambda one: one.update(spec=[]), "is not of type 'object'")
         self.assertEqual(kinds, {"BackendTLSPolicy", "Certificate", "GRPCRoute", "Gateway", "HTTPRoute", "Issuer", "PodMonitor",
-                                 "PrometheusRule", "ScaledObject"})
+                                 "PrometheusRule", "ReferenceGrant", "ScaledObject"})
 
     def test_what_does_not_fit_is_found_further_in_as_well(self):
         route, = of_kind(objects("entry/grpcroute.yaml"), "GRPCRoute")
@@ -125,7 +125,7 @@ class SecretsTest(unittest.TestCase):
         self.assertNotIn(("Secret", "outrider-model-source"), named["fetched-models"])  # it may be there
 
     def test_the_secret_that_the_gateway_shows_to_coordinators_is_made_for_a_client(self):
-        patched, = re.findall(r'"clientCertificateRef": {"name": "([^"]+)"}', (EXAMPLES / "entry/README.md").read_text())
+        patched, = re.findall(r'"clientCertificateRef": {"name": "([^"]+)", "namespace": "outrider"}', (EXAMPLES / "entry/README.md").read_text())
         certificates = {one["spec"]["secretName"]: one["spec"] for one in of_kind(objects("entry/certificates.yaml"), "Certificate")}
         self.assertIn("client auth", certificates[patched]["usages"])
         self.assertNotIn("outrider-coordinator", certificates[patched]["dnsNames"], "nodes would serve whoever has this name")
@@ -139,6 +139,51 @@ class SecretsTest(unittest.TestCase):
             for shown in listener["tls"]["certificateRefs"]:
                 self.assertIn(listener["hostname"], certificates[shown["name"]]["dnsNames"])
         self.assertLessEqual({one["issuerRef"]["name"] for one in certificates.values()}, issuers)
+
+
+class EntryTest(unittest.TestCase):
+    """The Gateways, where the release's policies do not reach their pods."""
+
+    def setUp(self):
+        self.things = dict(by_folder())[EXAMPLES / "entry"]
+
+    def of_kind(self, kind):
+        return of_kind(self.things, kind)
+
+    def test_gateways_lie_in_a_namespace_of_their_own_which_the_policies_let_in(self):
+        space, = self.of_kind("Namespace")
+        name = space["metadata"]["name"]
+        for folder in manifests.OVERLAYS:
+            self.assertNotIn(name, {one["metadata"]["name"] for one in
+                                    of_kind(manifests.render(manifests.DEPLOY / "overlays" / folder), "Namespace")})
+        self.assertEqual({one["metadata"]["namespace"] for one in self.of_kind("Gateway")}, {name})
+        for policy in self.of_kind("NetworkPolicy"):
+            peers = [peer for rule in policy["spec"]["ingress"] for peer in rule["from"]]
+            self.assertEqual(peers, [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}])
+
+    def test_each_route_leads_from_a_gateway_that_takes_routes_of_its_namespace(self):
+        gateways = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in self.of_kind("Gateway")}
+        routes = self.of_kind("GRPCRoute") + self.of_kind("HTTPRoute")
+        self.assertEqual(len(routes), 2)
+        for route in routes:
+            for parent in route["spec"]["parentRefs"]:
+                for listener in gateways[parent["namespace"], parent["name"]]["spec"]["listeners"]:
+                    allowed = listener["allowedRoutes"]["namespaces"]
+                    self.assertEqual(allowed["from"], "Selector")
+                    self.assertTrue(meaning.matches(allowed["selector"], {"kubernetes.io/metadata.name": route["metadata"]["namespace"]}))
+
+    def test_gateways_may_read_the_secrets_that_they_name_and_no_others(self):
+        named = {(one["namespace"], one["name"]) for gateway in self.of_kind("Gateway")
+                 for listener in gateway["spec"]["listeners"] for one in listener["tls"]["certificateRefs"]}
+        patch, = re.findall(r"-p '({.*})'", (EXAMPLES / "entry/README.md").read_text())
+        patched = yaml.safe_load(patch)["spec"]["tls"]["backend"]["clientCertificateRef"]
+        grant, = self.of_kind("ReferenceGrant")
+        self.assertEqual({(one["kind"], one["namespace"]) for one in grant["spec"]["from"]},
+                         {("Gateway", gateway["metadata"]["namespace"]) for gateway in self.of_kind("Gateway")})
+        self.assertEqual({(grant["metadata"]["namespace"], one["name"]) for one in grant["spec"]["to"]},
+                         named | {(patched["namespace"], patched["name"])})
+        made = {(one["metadata"]["namespace"], one["spec"]["secretName"]) for one in self.of_kind("Certificate")}
+        self.assertEqual({(grant["metadata"]["namespace"], one["name"]) for one in grant["spec"]["to"]}, made)
 
 
 class MonitoringTest(unittest.TestCase):
