@@ -2,20 +2,31 @@
 #include "core/node/hang_watch.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/node/serve_node.h"
+#include "core/telemetry/metric_registry.h"
 #include "core/testing/lost_lm.h"
+#include "core/testing/no_service.h"
 #include "core/testing/scripted_work.h"
+#include "core/testing/status_matchers.h"
+#include "core/testing/table_lm.h"
 #include "gtest/gtest.h"
 
 namespace outrider {
 namespace {
 
+using ::outrider::testing::IsOk;
 using ::outrider::testing::LostLm;
+using ::outrider::testing::NoService;
 using ::outrider::testing::ScriptedWork;
+using ::outrider::testing::TableLm;
 
 void SleepUntil(const std::function<bool()>& condition) {
   while (!condition()) {
@@ -42,6 +53,92 @@ class LmOfPass final : public CausalLm {
   const LostLm model_;
   const std::function<void()> pass_;
 };
+
+// A device that runs two passes at a time. The second of all is lost once the
+// third was launched, and that one hangs.
+class HangsOnceLostLm final : public CausalLm {
+ public:
+  const ModelInfo& info() const override { return model_.info(); }
+  int64_t AvailableKvBytes() const override { return 0; }
+  absl::Status AllocateKvBlocks(int num_blocks) override {
+    return model_.AllocateKvBlocks(num_blocks);
+  }
+  const DeviceCounters* device_counters() const override { return &counters_; }
+  int num_in_flight() const override { return 2; }
+  std::unique_ptr<PendingPass> Launch(
+      absl::Span<const Extension> batch) override {
+    return std::make_unique<Pending>(*this, num_launched_++,
+                                     model_.Extend(batch));
+  }
+  int num_launched() const { return num_launched_; }
+
+ private:
+  class Pending final : public PendingPass {
+   public:
+    Pending(const HangsOnceLostLm& model, int number, PassResults results)
+        : model_(model), number_(number), results_(std::move(results)) {}
+    PassResults Finish() override {
+      if (number_ == 0) return std::move(results_);
+      if (number_ == 2) {
+        std::this_thread::sleep_for(std::chrono::seconds(20));
+        std::_Exit(0);  // nobody has ended it
+      }
+      SleepUntil([this] { return model_.num_launched() > 2; });
+      return PassResults(results_.size(), absl::UnavailableError("lost"));
+    }
+
+   private:
+    const HangsOnceLostLm& model_;
+    const int number_;
+    PassResults results_;
+  };
+
+  const DeviceCounters counters_;
+  TableLm model_{
+      {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
+  std::atomic<int> num_launched_ = 0;
+};
+
+// Serves until its device is lost, with another pass under way, and ends.
+void ServeALostNode() {
+  auto model = std::make_unique<HangsOnceLostLm>();
+  const HangsOnceLostLm& passes = *model;
+  EXPECT_THAT(model->AllocateKvBlocks(16), IsOk());
+  Node node(std::move(model), {.max_hold = 0, .sessions = {.num_blocks = 16}},
+            {.model_name = "m"});
+  const ServerFlags flags = {.rpc = {.listen = "127.0.0.1:0"}};
+  const auto submit = [&node](std::function<void()> on_finish) {
+    RequestHeader header = {.session = SessionId::Random(), .step = 1};
+    header.delta.append_tokens = {1};
+    node.engine().Submit(std::make_unique<ScriptedWork>(
+        Work::Request{.header = header},
+        ScriptedWork::Script{
+            .on_finish = [on_finish](const Ending&) { on_finish(); }}));
+  };
+  std::promise<void> has_run;  // and the engine knows what passes take
+  submit([&] { has_run.set_value(); });
+  has_run.get_future().wait();
+  // It runs its own pass, and awaits it.
+  const std::jthread caller([&] { submit([] {}); });
+  SleepUntil([&] { return passes.num_launched() > 1; });
+  submit([] {});
+  NoService none;
+  const MetricRegistry metrics({});
+  EXPECT_FALSE(ServeNode({.name = "a node",
+                          .what = "a test",
+                          .flags = flags,
+                          .node = node,
+                          .service = none,
+                          .metrics = metrics,
+                          .max_pass = std::chrono::seconds(1)})
+                   .ok());
+}
+
+TEST(HangWatchDeathTest, ANodeThatLostItsDeviceEndsWhereAnotherPassHangs) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ServeALostNode(), ::testing::ExitedWithCode(EXIT_FAILURE),
+              "the device hangs");
+}
 
 class HangWatchTest : public ::testing::Test {
  protected:

@@ -68,6 +68,7 @@ absl::Status ServeNode(const ServedNode& served) {
   }
   if (node.is_lost()) {
     server->Shutdown(std::chrono::seconds(1));
+    watch.AwaitPass();
     return absl::UnavailableError("the device is lost");
   }
   const Clock::time_point deadline =
