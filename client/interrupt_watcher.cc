@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/interrupt_watcher.h"
 
+#include "core/base/end_at_signal.h"
+
 namespace outrider::client {
 namespace {
 
@@ -8,10 +10,7 @@ namespace {
 constexpr int kStop = SIGUSR1;
 
 sigset_t WatchedSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  sigset_t signals = TerminationSignals();
   sigaddset(&signals, kStop);
   return signals;
 }
@@ -33,10 +32,7 @@ void InterruptWatcher::Run() {
   sigwait(&signals_, &signal);
   if (signal == kStop) return;
   cancellation_.Cancel();
-  // Signals have their ordinary effect from here on, on this thread.
-  sigset_t interrupts = signals_;
-  sigdelset(&interrupts, kStop);
-  pthread_sigmask(SIG_UNBLOCK, &interrupts, nullptr);
+  EndAtNextSignal();
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, kStop);

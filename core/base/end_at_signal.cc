@@ -13,13 +13,23 @@
 namespace outrider {
 namespace {
 
-// Returns only where the signal is ignored.
+bool HasDefaultAction(int signal) {
+  struct sigaction action;
+  OUTRIDER_CHECK(sigaction(signal, nullptr, &action) == 0);
+  return action.sa_handler == SIG_DFL;
+}
+
+// The default action of a signal; may be called in a handler.
 void EndBy(int signal) {
+  std::signal(signal, SIG_DFL);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, signal);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   raise(signal);
+  // The kernel keeps it from the first process of a PID namespace, such as a
+  // container's program.
+  _exit(128 + signal);  // the status that a shell has for it
 }
 
 void Watch(int stop) {
@@ -32,7 +42,8 @@ void Watch(int stop) {
     signalfd_siginfo arrived;
     if (sources[1].revents != 0 &&
         read(arrivals, &arrived, sizeof(arrived)) == sizeof(arrived)) {
-      EndBy(static_cast<int>(arrived.ssi_signo));
+      const int signal = static_cast<int>(arrived.ssi_signo);
+      if (HasDefaultAction(signal)) EndBy(signal);
     }
     OUTRIDER_CHECK(poll(sources, 2, /*timeout=*/-1) > 0 || errno == EINTR);
   }
@@ -47,6 +58,14 @@ sigset_t TerminationSignals() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   return signals;
+}
+
+void EndAtNextSignal() {
+  const sigset_t signals = TerminationSignals();
+  for (const int signal : {SIGTERM, SIGINT}) {
+    if (HasDefaultAction(signal)) std::signal(signal, EndBy);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 EndAtSignal::EndAtSignal() {

@@ -10,9 +10,15 @@ namespace outrider {
 // SIGTERM and SIGINT, which servers block from their start.
 sigset_t TerminationSignals();
 
+// From now on the calling thread takes them, and they end the process: also one
+// that is the first of its PID namespace, such as a container's program, for
+// which the kernel's own default action is nothing. Ignored ones stay ignored.
+void EndAtNextSignal();
+
 // While it lives, the process does end at termination signals, as if they were
-// not blocked: for what takes long before anybody waits for them, such as
-// loading weights. One that comes later stays pending.
+// not blocked, the first of a PID namespace too: for what takes long before
+// anybody waits for them, such as loading weights. One that comes later stays
+// pending.
 class EndAtSignal {
  public:
   EndAtSignal();

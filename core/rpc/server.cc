@@ -168,8 +168,7 @@ int RpcServer::WaitForTermination(std::chrono::milliseconds longest) {
   const timespec timeout = {.tv_sec = nanoseconds / 1'000'000'000,
                             .tv_nsec = nanoseconds % 1'000'000'000};
   const int signal = std::max(0, sigtimedwait(&signals, nullptr, &timeout));
-  // The next one has its ordinary effect on this thread.
-  if (signal != 0) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  if (signal != 0) EndAtNextSignal();
   return signal;
 }
 

@@ -7,9 +7,9 @@
 The pods come from the rendered manifests, with their security context, init
 container, volumes, flags and limits. Text is generated through them; the
 drafter's pod, then the verifier's, is replaced in the middle of a stream; each role
-is rolled out under load; the load test measures, with a smaller grid. Podman knows
-neither Services nor gRPC probes nor NetworkPolicies: names of Services become names on
-its network, which several pods may have, $(NAME) in
+is rolled out under load; the load test measures, with a smaller grid. SIGTERM ends a
+program that loads. Podman knows neither Services nor gRPC probes nor NetworkPolicies:
+names of Services become names on its network, which several pods may have, $(NAME) in
 args is filled in here, secrets are folders, and the probes are asked by this program.
 --from-source compiles inside the image, in place of taking build/release/bin.
 --cuda builds node-cuda too, with the kernels of build/release/lib (`make kernels`, which
@@ -21,8 +21,10 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import yaml
 
@@ -122,6 +124,36 @@ def check_verifier_replaced(cluster, plain):
     wait_until("the coordinator serves again", lambda: cluster.engine.run(
         *cluster.generate_words("-k", "4", *STREAM), check=False).stdout == plain)
     say("the only verifier's pod was killed in a stream and replaced: the stream held, no client error, same output")
+
+
+def blocks_sigterm(pid):
+    """Whether it may be told to end: this is what a program does first."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["SigBlk"], 16) >> (signal.SIGTERM - 1) & 1
+
+
+def check_signals(engine):
+    """As its container's first process, which no default action ends, a verifier ends at once by SIGTERM while nobody
+    waits for signals (it measures; in the same way it loads), and by a second one while it drains."""
+    name = f"{NETWORK}-signals"
+    where = ("--network", "none", "--user", "0", "--volume", f"{meaning.ROOT}/models:/models:ro")
+    for flags, num_signals in ((["--measure"], 1), ([], 2)):
+        engine.run("podman", "rm", "--force", name, check=False)  # what an interrupted run left
+        with contextlib.ExitStack() as stack:
+            stack.callback(engine.run, "podman", "rm", "--force", name, check=False)
+            engine.run("podman", "run", "--detach", "--name", name, *where, "localhost/outrider-node-cpu:latest",
+                       "outrider-verifier", "--model", "/models/demo-target", *flags)
+            pid = engine.container(name)["State"]["Pid"]
+            wait_until("it takes signals", lambda pid=pid, flags=flags:
+                       blocks_sigterm(pid) if flags else "listening on" in engine.logs(name))
+            for _ in range(num_signals):
+                engine.terminate(pid)
+                time.sleep(0.5)  # a drain of nobody's sessions takes longer
+            time.sleep(1.5)
+            state = engine.container(name)["State"]
+            expect(not state["Running"] and state["ExitCode"] == 128 + signal.SIGTERM,
+                   f"after {num_signals} SIGTERM the verifier {' '.join(flags)} runs ({state['Running']}) or ended with {state['ExitCode']}")
+    say("as its container's first process a verifier that loads ends at SIGTERM, and one that drains at a second one")
 
 
 def check_drain(cluster, plain):
@@ -225,6 +257,7 @@ def build(engine, from_source, images):
 
 
 def check_all(engine):
+    check_signals(engine)
     with running(engine, "overlays/local-cpu") as cluster:
         check_security(cluster)
         plain = check_generation(cluster)
