@@ -8,6 +8,7 @@ from typing import Any
 
 from .chat_template import ChatTemplate
 from .errors import ApiError, context_exceeded
+from .roles import Roles
 from .tokens import Tokens, TooManyTokensError
 
 # Characters whose tokens take a few megabytes while they are made.
@@ -19,6 +20,7 @@ class ChatPrompts:
 
     def __init__(self, template: ChatTemplate, tokens: Tokens) -> None:
         self._template = template
+        self._roles = Roles(template)
         self._tokens = tokens
         # Large texts wait for each other: each takes hundreds of megabytes, and a core for a second. It is a thread
         # and no semaphore, since a text whose reader has left is taken apart to its end all the same.
@@ -26,11 +28,14 @@ class ChatPrompts:
 
     async def ids(self, messages: list[dict[str, Any]], variables: dict[str, Any], *, add_generation_prompt: bool,
                   longest_text: int) -> list[int]:
-        """ApiError 400 where the template refuses the messages, or no verifier has room to answer them."""
+        """ApiError 400 where the template refuses the messages or leaves one out, or no verifier has room to answer
+        them."""
         most = longest_text or 1 << 31
 
         def render(messages: list[dict[str, Any]], variables: dict[str, Any]) -> tuple[str, list[int]]:
+            messages = self._roles.of_template(messages)
             text = self._template.render(messages, add_generation_prompt=add_generation_prompt, variables=variables)
+            self._roles.check(messages, text)
             return text, self._tokens.encode(text) if len(text) <= _LARGE else []
 
         text, ids = await asyncio.to_thread(render, messages, variables)

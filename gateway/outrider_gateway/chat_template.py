@@ -124,6 +124,7 @@ class ChatTemplate:
 
     def __init__(self, source: str, special_tokens: dict[str, str] | None = None,
                  now: Callable[[], datetime.datetime] = datetime.datetime.now) -> None:
+        self.source = source
         self._special_tokens = special_tokens or {}
         self._now = now
         # A mistake shows at start. A large template takes tens of milliseconds, for which all streams stand still.
