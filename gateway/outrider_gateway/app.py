@@ -148,10 +148,11 @@ class Gateway:
         for prompt in prompts:
             length = len(prompt) // _BYTES_PER_TOKEN + 1 if isinstance(prompt, str) else len(prompt)
             most_tokens += length + asked.n * self._most_new_tokens(asked.max_tokens, length)
+            # Made of its prompt once, which takes four times as long as a copy.
+            request = to_generate_request(asked, prompt)
             for seed in seeds(asked, asked.n):
-                generations.append(Generation(self._parts.coordinators, to_generate_request(asked, prompt, seed),
-                                              deadline=deadline, may_begin_at=may_begin_at,
-                                              explain=self._model.explain))
+                generations.append(Generation(self._parts.coordinators, request, seed=seed, deadline=deadline,
+                                              may_begin_at=may_begin_at, explain=self._model.explain))
         # Each choice has a copy of its prompt, to be resumed with.
         num_bytes = sum(generation.num_bytes for generation in generations)
         return Prepared(generations, shape, asked.extras(), asked.stream, asked.n, most_tokens, asked.cache_salt,
@@ -172,7 +173,8 @@ class Gateway:
             stack.enter_context(account.request(time.monotonic()))
             held = stack.enter_context(self._bodies.hold())
             deadline = observation.arrived + self._options.request_seconds
-            prepared = await _prepared_from(request, held, kind, lambda asked: prepare(asked, deadline))
+            prepared = await _prepared_from(request, held, kind, self._model.longest_text(),
+                                            lambda asked: prepare(asked, deadline))
             for generation in prepared.generations:
                 generation.set_caller(_metadata(request, observation), account.cache_salt(prepared.cache_salt))
             stack.callback(_charged(prepared, account, observation))
@@ -260,10 +262,10 @@ class Gateway:
                                            "script-src 'unsafe-inline'; connect-src 'self'; img-src data:"})
 
 
-async def _prepared_from(request: Request, held: HeldBody, kind: type[Asked],
+async def _prepared_from(request: Request, held: HeldBody, kind: type[Asked], longest_text: int | None,
                          prepare: Callable[[Asked], Coroutine[Any, Any, Prepared]]) -> Prepared:
     body = await held.read(request)
-    held.grow(requests.parsed_bytes(kind, body))
+    held.grow(requests.parsed_bytes(kind, body, longest_text))
     asked = requests.parse(kind, body)
     del body
     held.grow(asked.folded_bytes())

@@ -65,15 +65,19 @@ class Generation:
     """
 
     def __init__(self, coordinators: Coordinators, request: pb.GenerateRequest, *,
-                 deadline: float | None = None, may_begin_at: Callable[[Coordinator], bool] | None = None,
+                 seed: int | None = None, deadline: float | None = None,
+                 may_begin_at: Callable[[Coordinator], bool] | None = None,
                  explain: Callable[[Sequence[ApiError]], Awaitable[ApiError]] | None = None) -> None:
-        """`deadline`: by time.monotonic. `may_begin_at`: whether a coordinator is one for this prompt.
+        """`seed`: in place of the request's. `deadline`: by time.monotonic.
 
+        `may_begin_at`: whether a coordinator is one for this prompt.
         `explain`: what refusals of an opening, in their order, are to its reader.
         """
         self._coordinators = coordinators
         self._request = pb.GenerateRequest()
         self._request.CopyFrom(request)
+        if seed is not None:
+            self._request.seed = seed
         self._metadata: Metadata = ()
         self._request_id = "-"
         self._deadline = deadline

@@ -289,9 +289,12 @@ Request = TypeVar("Request", bound=SamplingRequest)
 _LARGE = 1 << 16
 
 
-def parsed_bytes(kind: type[SamplingRequest], body: bytes | bytearray) -> int:
-    """What a body takes beside itself once it is taken apart; ApiError 400 where nobody should try."""
-    return structure.PIECE_BYTES * structure.num_pieces(body, kind.COUNTED)
+def parsed_bytes(kind: type[SamplingRequest], body: bytes | bytearray, longest_text: int | None) -> int:
+    """What a body takes beside itself once it is taken apart; ApiError 400 where nobody should try.
+
+    `longest_text`: of all verifiers, where it is known.
+    """
+    return structure.PIECE_BYTES * structure.num_pieces(body, kind.COUNTED, longest_text)
 
 
 def parse(kind: type[Request], body: bytes | bytearray) -> Request:

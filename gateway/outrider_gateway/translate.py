@@ -17,13 +17,10 @@ _SEED_MASK = (1 << 64) - 1
 MOST_REQUEST_BYTES = (8 << 20) - (1 << 18)
 
 
-def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int],
-                        seed: int | None) -> pb.GenerateRequest:
-    """One choice for one prompt. ApiError 413 where no coordinator would receive it."""
+def to_generate_request(asked: CompletionRequest | ChatRequest, prompt: str | list[int]) -> pb.GenerateRequest:
+    """What all choices for one prompt ask, without a seed. ApiError 413 where no coordinator would receive it."""
     request = pb.GenerateRequest(stop_strings=asked.stop_strings(), stop_token_ids=asked.stop_token_ids,
                                  ignore_eos=asked.ignore_eos)
-    if seed is not None:
-        request.seed = seed & _SEED_MASK
     if isinstance(prompt, str):
         request.text = prompt
     else:
@@ -77,4 +74,4 @@ def seeds(asked: SamplingRequest, count: int) -> list[int] | list[None]:
     """
     if asked.seed is None:
         return [None] * count
-    return [asked.seed + i for i in range(count)]
+    return [(asked.seed + i) & _SEED_MASK for i in range(count)]

@@ -41,7 +41,7 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         return http_request(ASKED | changes)
 
     async def test_a_mistake_of_ours_has_the_shape_of_other_refusals_and_is_logged(self):
-        application = self.over(None)  # which cannot even be called
+        application = self.over(Stub())
         self.gateway._check_logprobs = None
         with self.assertRaises(TypeError):  # for the server's log
             await self.ask(application, self.request())
@@ -110,6 +110,14 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(400_000 < await self.bytes_held_of(prompt="x" * 100_000, n=4) < 401_000)
         self.assertTrue(500_000 < await self.bytes_held_of(prompt="x" * 100_000, n=4, echo=True) < 501_000)
         self.assertTrue(40_000 < await self.bytes_held_of(prompt=[1000] * 10_000) < 41_000)
+
+    async def test_choices_of_one_prompt_differ_in_their_seeds_alone_and_it_is_translated_once(self):
+        stub = Stub(word())
+        with mock.patch.object(app, "to_generate_request", wraps=app.to_generate_request) as translate:
+            status, _, _ = await self.ask(self.over(stub), self.request(n=3, seed=(1 << 64) - 2, prompt=["p", "q"]))
+        self.assertEqual((status, translate.call_count), (200, 2))
+        self.assertEqual(sorted((one.text, one.seed) for one in stub.requests),
+                         [(text, seed) for text in "pq" for seed in (0, (1 << 64) - 2, (1 << 64) - 1)])
 
     async def test_a_request_takes_its_seconds_from_its_arrival_and_not_after_its_body(self):
         class Timed(Stub):

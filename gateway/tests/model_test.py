@@ -9,7 +9,7 @@ from unittest import mock
 import grpc
 from stand_ins import MODEL, Reader, Stub, gateway, http_request, never, node, over, rpc_error, word
 
-from outrider_gateway import app, served_model
+from outrider_gateway import app, requests, served_model
 from outrider_gateway.chat_prompts import ChatPrompts
 from outrider_gateway.chat_template import ChatTemplate
 from outrider_gateway.errors import ApiError
@@ -292,6 +292,16 @@ class ServedModelTest(unittest.IsolatedAsyncioTestCase):
         await reader.ask()
         self.assertEqual((reader.status, reader.error["code"]), (400, "context_length_exceeded"))
         self.assertEqual(stub.num_calls, 0)
+
+    async def test_far_too_many_token_ids_are_not_taken_apart(self):
+        """All streams would stand still meanwhile."""
+        served = gateway(Stub(), options=app.Options())
+        await served._model.described()
+        application = app.create_app(served, with_metrics=False)
+        reader = Reader(application, http_request({"model": "m", "prompt": [5] * 100_000}))
+        with mock.patch.object(requests, "parse") as parse:
+            await reader.ask()
+        self.assertEqual((reader.status, reader.error["code"], parse.call_count), (400, "context_length_exceeded", 0))
 
     async def test_token_ids_are_no_text_again_before_they_have_been_checked(self):
         application = app.create_app(gateway(Stub(word()), options=app.Options(), tokens=self.TOKENS),

@@ -26,9 +26,9 @@ class RequestTest(unittest.TestCase):
             "logit_bias": {"3": -2}, "stop": "x", "stop_token_ids": [4, 9], "ignore_eos": True, "logprobs": 2,
             "outrider": {"num_speculative_tokens": 3, "acceptance_rule": "coupled", "prompt_lookup": True,
                          "min_draft_probability": 0.25}}).encode())
-        sent = translate.to_generate_request(asked, asked.prompts()[0], seed=-1)
+        sent = translate.to_generate_request(asked, asked.prompts()[0])
         self.assertEqual(list(sent.tokens.ids), [1, 2])
-        self.assertEqual((sent.max_tokens, sent.top_k, sent.seed), (7, 5, (1 << 64) - 1))
+        self.assertEqual((sent.max_tokens, sent.top_k), (7, 5))
         self.assertEqual((sent.temperature, sent.top_p, sent.min_p), (0.5, 0.9, 0.1))
         self.assertEqual((sent.repetition_penalty, sent.presence_penalty, sent.frequency_penalty), (1.1, 0.2, 0.3))
         self.assertEqual([(b.id, b.bias) for b in sent.logit_bias], [(3, -2)])
@@ -97,12 +97,12 @@ class RequestTest(unittest.TestCase):
     def test_no_seed_is_named_for_a_caller_who_names_none(self):
         asked = requests.parse(requests.CompletionRequest, b'{"model":"m","prompt":"p","n":2}')
         self.assertEqual(translate.seeds(asked, 2), [None, None])
-        self.assertFalse(translate.to_generate_request(asked, "p", None).HasField("seed"))
+        self.assertFalse(translate.to_generate_request(asked, "p").HasField("seed"))
 
     def test_k_may_be_left_to_control(self):
         asked = requests.parse(requests.CompletionRequest, json.dumps(
             {"model": "m", "prompt": "p", "outrider": {"num_speculative_tokens": "auto"}}).encode())
-        sent = translate.to_generate_request(asked, "p", None)
+        sent = translate.to_generate_request(asked, "p")
         self.assertTrue(sent.auto_num_speculative_tokens)
         self.assertFalse(sent.HasField("num_speculative_tokens"))
 
@@ -140,7 +140,7 @@ class RequestTest(unittest.TestCase):
         requests.parse(requests.CompletionRequest, json.dumps(asked).encode())
 
     def test_a_seed_of_minus_one_is_none_as_in_vllm(self):
-        for seed, named in (-1, None), (-2, -2), (0, 0):
+        for seed, named in (-1, None), (-2, (1 << 64) - 2), (0, 0):
             for asked in self.parsed(seed=seed):
                 self.assertEqual(translate.seeds(asked, 1), [named])
 
@@ -279,10 +279,10 @@ class RequestTest(unittest.TestCase):
 
     def test_a_request_that_no_coordinator_would_receive_is_too_large(self):
         asked = requests.parse(requests.CompletionRequest, json.dumps(COMPLETION).encode())
-        translate.to_generate_request(asked, [5] * ((1 << 20) * 7 // 4), None)
+        translate.to_generate_request(asked, [5] * ((1 << 20) * 7 // 4))
         for prompt in [5] * (2 << 20), "x" * (8 << 20):
             with self.assertRaises(ApiError) as refusal:
-                translate.to_generate_request(asked, prompt, None)
+                translate.to_generate_request(asked, prompt)
             self.assertEqual((refusal.exception.status, refusal.exception.code), (413, "request_too_large"))
 
 
@@ -314,6 +314,26 @@ class StructureTest(unittest.TestCase):
         messages = [{"role": "assistant", "content": [{"type": "text", "text": "x"}], "tool_calls": [call]}] * 4096
         self.assertLess(self.pieces(requests.ChatRequest, {**CHAT, "messages": messages}), structure.MOST_PIECES)
         self.assertLess(self.pieces(requests.CompletionRequest, {**COMPLETION, "prompt": [5] * 1_800_000}), 10)
+
+    def test_a_list_that_is_longer_than_any_text_is_refused_before_it_is_taken_apart(self):
+        longest = 100_000
+        for prompt, is_refused in (([5] * 100_010, True), ([[5] * 9, [5] * 100_010], True), ([5] * longest, False),
+                                   ([[5] * 60_000] * 30, False), ("1, " * longest, False),
+                                   ("[\"1," * longest, False)):
+            body = json.dumps({**COMPLETION, "prompt": prompt, "n": 1, "stop": ["a", "b"]}).encode()
+            with self.subTest(str(prompt)[:20], length=len(prompt)):
+                if not is_refused:
+                    requests.parsed_bytes(requests.CompletionRequest, body, longest)
+                    continue
+                with self.assertRaises(ApiError) as refusal:
+                    requests.parsed_bytes(requests.CompletionRequest, body, longest)
+                self.assertEqual(refusal.exception.code, "context_length_exceeded")
+                self.assertRegex(refusal.exception.message, "100000 tokens.*in at least 1000[01][0-9] tokens")
+        ids = json.dumps({**COMPLETION, "prompt": [5] * 200_000, "stop_token_ids": [1] * 64}).encode()
+        for unknown in None, 0:
+            requests.parsed_bytes(requests.CompletionRequest, ids, unknown)
+        # Short lists are taken apart in no time, whatever else they are.
+        requests.parsed_bytes(requests.CompletionRequest, json.dumps({**COMPLETION, "stop": ["x"] * 999}).encode(), 9)
 
     def test_pieces_are_those_that_a_parser_finds(self):
         chance = random.Random(7)
