@@ -259,7 +259,8 @@ class Gateway:
         text = importlib.resources.files(__package__).joinpath("page.html").read_text("utf-8")
         return HTMLResponse(text, headers={"Content-Security-Policy":
                                            "default-src 'none'; style-src 'unsafe-inline'; "
-                                           "script-src 'unsafe-inline'; connect-src 'self'; img-src data:"})
+                                           "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+                                           "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"})
 
 
 async def _prepared_from(request: Request, held: HeldBody, kind: type[Asked], longest_text: int | None,

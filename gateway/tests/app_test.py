@@ -111,6 +111,12 @@ class AppTest(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(500_000 < await self.bytes_held_of(prompt="x" * 100_000, n=4, echo=True) < 501_000)
         self.assertTrue(40_000 < await self.bytes_held_of(prompt=[1000] * 10_000) < 41_000)
 
+    async def test_the_page_is_in_no_frame_and_sends_nothing_elsewhere(self):
+        _, headers, _ = await self.ask(self.over(Stub()), http_request(b""), path="/", method="GET")
+        policy = headers["content-security-policy"].split("; ")
+        for directive in "default-src", "frame-ancestors", "base-uri", "form-action":
+            self.assertIn(f"{directive} 'none'", policy)
+
     async def test_choices_of_one_prompt_differ_in_their_seeds_alone_and_it_is_translated_once(self):
         stub = Stub(word())
         with mock.patch.object(app, "to_generate_request", wraps=app.to_generate_request) as translate:

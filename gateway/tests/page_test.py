@@ -129,6 +129,15 @@ class PageTest(ProgramTest):
         page.locator("#prompt").press("Control+Enter")
         page.locator("#status.bad", has_text="temperature").wait_for()
 
+    def test_a_model_that_is_served_no_more_is_forgotten(self):
+        page = self.open()
+        page.wait_for_function("model")
+        page.evaluate("() => { model = 'gone'; }")
+        page.locator("#prompt").press("Control+Enter")
+        page.locator("#status.bad", has_text="'gone' does not exist").wait_for()
+        page.locator("#prompt").press("Control+Enter")
+        page.locator("#status", has_text="Done").wait_for(timeout=60_000)
+
 
 if __name__ == "__main__":
     assert BIN.is_dir()
