@@ -21,6 +21,20 @@ class _TooLargeError(Exception):
     """A head that has more than it may. The parser turns it into an error of its own."""
 
 
+class _UntilClose(int):
+    """uvicorn's count of the bytes that a body still lacks, where the connection's end is the body's: any number may
+    come, and none are lacking."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __sub__(self, other: object) -> _UntilClose:
+        return self
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
 class Connection(HttpToolsProtocol):
     """One reader's connection, in uvicorn's hands; confined to its event loop.
 
@@ -53,6 +67,9 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        if cycle.scope["http_version"] == "1.0":
+            # Such a reader knows no chunks (RFC 9112, section 6.1), and its connection is not kept.
+            cycle.chunked_encoding, cycle.expected_content_length = False, _UntilClose()
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:

@@ -22,6 +22,7 @@ class Echo:
     """Answers with the length of what it was sent, as soon as it may; hears meanwhile where its reader leaves."""
 
     def __init__(self):
+        self.says_length = True
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.has_left = asyncio.Event()
@@ -45,9 +46,11 @@ class Echo:
         await self.may_answer.wait()
         hearing.cancel()
         body = str(length).encode()
-        headers = [(b"content-length", b"%d" % len(body))]
+        headers = [(b"content-length", b"%d" % len(body))] if self.says_length else []
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        for byte in body:
+            await send({"type": "http.response.body", "body": bytes([byte]), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
 class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
@@ -259,6 +262,17 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
                 for answers in await asyncio.gather(*(
                         self.upgrading(whole[:i], whole[i:]) for i in range(0, len(whole), 5))):
                     self.assertEqual(answers, expected)
+
+    async def test_a_reader_of_http_1_0_gets_no_chunks(self):
+        for self.app.says_length in True, False:
+            for wish in b"", b"Connection: keep-alive\r\n":
+                reader, writer = await self.connect()
+                writer.write(b"POST / HTTP/1.0\r\n" + wish + b"Content-Length: 12\r\n\r\n" + b"x" * 12)
+                async with asyncio.timeout(5):
+                    head, _, body = (await reader.read()).lower().partition(b"\r\n\r\n")
+                self.assertEqual((body, b"content-length: 2" in head), (b"12", self.app.says_length))
+                self.assertNotIn(b"transfer-encoding", head)
+                self.assertIn(b"connection: close", head)
 
     async def test_a_trailer_is_no_upgrade(self):
         body = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
