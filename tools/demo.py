@@ -21,7 +21,7 @@ from typing import Any
 
 import demo_report
 from demo_report import AUTO, Run, Setting
-from program import Program
+from program import Program, stop_all
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -65,13 +65,11 @@ class Cluster:
     def stop(self) -> list[str]:
         """What went wrong; every process is gone afterwards."""
         problems = []
-        for service in reversed(self.services):
-            service.send(signal.SIGTERM)
-            try:
-                status = service.wait(STOP_SECONDS)
-                problem = f"ended with exit status {status}" if status != 0 else ""
-            except subprocess.TimeoutExpired:
+        for service, status in zip(self.services, stop_all(self.services, STOP_SECONDS), strict=True):
+            if status is None:
                 problem = f"ignored SIGTERM for {STOP_SECONDS} s"
+            else:
+                problem = f"ended with exit status {status}" if status != 0 else ""
             if problem:
                 problems.append(f"{service.name} {problem}\n{service.err()}".strip())
             service.close()

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`make gateway`: the demo pair behind an OpenAI-compatible address, until Ctrl-C."""
+import contextlib
 import os
 import pathlib
 import signal
 import sys
 import time
 
-from program import Program
+from program import Program, stop_all
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
 TARGET, DRAFT = ROOT / "models/demo-target", ROOT / "models/demo-draft"
 LISTEN = os.environ.get("OUTRIDER_GATEWAY_LISTEN", "127.0.0.1:8000")
+DRAIN_SECONDS, STOP_SECONDS = 5, 15
 ALLOWED_ORIGINS = os.environ.get("OUTRIDER_GATEWAY_ALLOWED_ORIGINS", "")
 
 
@@ -32,7 +34,7 @@ def main() -> int:
         coordinator = start(BIN / "outrider-coordinator", "--verifier", verifier, "--drafter", drafter,
                             "--tokenizer", TARGET, "--listen", "127.0.0.1:0")
         address = start(pathlib.Path(sys.executable).with_name("outrider-gateway"), "--listen", LISTEN,
-                        "--coordinator", coordinator, "--model", TARGET,
+                        "--coordinator", coordinator, "--model", TARGET, "--drain-seconds", str(DRAIN_SECONDS),
                         *(("--allowed-origins", ALLOWED_ORIGINS) if ALLOWED_ORIGINS else ()))
         print(f"""The gateway serves the demo pair; Ctrl-C stops it.
 
@@ -55,10 +57,10 @@ def main() -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        for program in reversed(programs):
-            program.send(signal.SIGTERM)
-        for program in reversed(programs):
-            program.close() if program.process.poll() is not None else program.wait(15)
+        with contextlib.suppress(KeyboardInterrupt):  # who cannot wait for streams to end
+            stop_all(programs, STOP_SECONDS)
+        for program in programs:
+            program.close()
 
 
 if __name__ == "__main__":
