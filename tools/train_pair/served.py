@@ -12,12 +12,14 @@ from . import written
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SAVE_SECONDS = 30
+ROW_SECONDS = 600  # far more than one takes: a coordinator that says nothing holds nobody for ever
 
 
 def write(path, coordinator, tokens, *, minutes, streams, length, temperatures):
     """Writes `path`, [num_rows, length] uint32, as `written.write` does, through `streams` Generates at once.
 
-    `coordinator` is HOST:PORT, in plain text, of one whose verifiers have the target alone.
+    `coordinator` is HOST:PORT, in plain text, of one whose verifiers have the target alone. SystemExit where a call
+    fails, where a text ends before its length, and where no text was written in this time.
     """
     sys.path.insert(0, str(REPOSITORY / "gateway"))
     import make_stubs
@@ -36,7 +38,9 @@ def write(path, coordinator, tokens, *, minutes, streams, length, temperatures):
             plan.save(path)
     plan.save(path)
     if plan.error is not None:
-        raise SystemExit(f"{coordinator}: {plan.error.code().name}: {plan.error.details()}")
+        raise SystemExit(f"{coordinator}: {plan.error}")
+    if not plan.rows:
+        raise SystemExit(f"{coordinator}: no text was written in {minutes:g} minutes: give more --minutes")
 
 
 class _Plan:
@@ -63,9 +67,9 @@ class _Plan:
             self.rows.append(row)
 
     def fail(self, error):
-        """Ends the plan: nothing that it asks for would come."""
+        """Ends the plan with these words: nothing that it asks for would come."""
         with self.lock:
-            self.error = error
+            self.error = self.error or error
 
     def save(self, path):
         """Leaves what is there where nothing is written yet."""
@@ -86,8 +90,14 @@ def _write_rows(stub, plan):
             tokens=pb.TokenIds(ids=prompt), temperature=temperature, seed=seed, ignore_eos=True,
             max_tokens=plan.length - len(prompt), num_speculative_tokens=0)
         try:
-            text = [token.id for message in stub.Generate(request) for token in message.tokens]
+            row, reason = list(prompt), pb.FINISH_REASON_UNSPECIFIED
+            for message in stub.Generate(request, timeout=ROW_SECONDS):
+                row += [token.id for token in message.tokens]
+                if message.HasField("finish"):
+                    reason = message.finish.reason
         except grpc.RpcError as error:
-            return plan.fail(error)
-        if len(prompt) + len(text) == plan.length:
-            plan.add(prompt + text)
+            return plan.fail(f"{error.code().name}: {error.details()}")
+        if len(row) != plan.length:
+            return plan.fail(f"a text ended after {len(row)} of the {plan.length} tokens of --length, with "
+                             f"{pb.FinishReason.Name(reason)}: ask for no more than the model has a context for")
+        plan.add(row)
