@@ -49,20 +49,21 @@ def make_data(args):
     training, _ = data.split(texts)
     if args.tokenizer:
         tokenizer = data.load_tokenizer(args.tokenizer)
+        end = export.end_id(args.tokenizer, tokenizer)
         export.copy_tokenizer(args.tokenizer, args.out / "tokenizer")
     else:
         tokenizer = data.train_tokenizer(training.values(), DEMO_VOCAB)
+        end = tokenizer.token_to_id(data.EOS)
         export.write_tokenizer(args.out / "tokenizer", tokenizer, data.BOS, data.EOS, DEMO_CONTEXT)
-    data.write_tokens(args.out, tokenizer, tokenizer.token_to_id(data.EOS), texts)
+    data.write_tokens(args.out, tokenizer, end, texts)
 
 
 def train_target(args):
-    from train_pair import data, model, training
+    from train_pair import data, export, model, training
     tokenizer = data.load_tokenizer(args.out / "tokenizer")
     shape = model.Shape(vocab=tokenizer.get_vocab_size(), context=args.context or DEMO_CONTEXT,
                         **shape_flags(args, DEMO_TARGET))
-    ids = dict(bos_token_id=tokenizer.token_to_id(data.BOS),
-               eos_token_id=tokenizer.token_to_id(data.EOS))
+    ids = export.special_ids_of(args.out / "tokenizer", tokenizer)
     train(args, shape, training.next_token_loss, "demo-target", args.out / "tokenizer", ids)
 
 
@@ -73,8 +74,10 @@ def train_drafter(args):
     config = export.read_config(source)
     if args.corpus:
         texts = data.text_files(args.corpus, args.max_files)
+        tokenizer = data.load_tokenizer(source)
+        end = export.end_id(source, tokenizer)
         export.copy_tokenizer(source, args.out / "tokenizer")
-        data.write_tokens(args.out, data.load_tokenizer(source), export.end_id(config), texts)
+        data.write_tokens(args.out, tokenizer, end, texts)
     elif not export.same_tokenizer(source, args.out / "tokenizer"):
         raise SystemExit(f"the token files of {args.out} were not made with the tokenizer of "
                          f"{source}: name a --corpus")
@@ -202,7 +205,8 @@ def make_parser():
     sub = step("data", make_data, "corpus, tokenizer and token files of the demo pair")
     add_corpus_flags(sub, corpus=False)
     sub.add_argument("--tokenizer", type=pathlib.Path, metavar="DIR",
-                     help="this one, in place of training one")
+                     help="this one, in place of training one; config.json or tokenizer_config.json there "
+                          "has the token that ends a text")
 
     sub = step("target", train_target, "train the demo target")
     add_training_flags(sub, DEMO_TARGET, minutes=75, vector_rate=0.004)

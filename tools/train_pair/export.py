@@ -72,11 +72,26 @@ def special_ids(config):
     return {key: config[key] for key in keys if config.get(key) is not None}
 
 
-def end_id(config):
-    """The token that ends a text: the first of eos_token_id."""
-    ids = config.get("eos_token_id")
+def special_ids_of(folder, tokenizer):
+    """`special_ids` of a directory: config.json's, else the tokens that tokenizer_config.json names."""
+    configs = [json.loads(path.read_text()) if (path := folder / name).exists() else {}
+               for name in ("config.json", "tokenizer_config.json")]
+    ids = special_ids(configs[0])
+    for key in ("bos_token", "eos_token"):
+        token = configs[1].get(key)
+        text = token.get("content") if isinstance(token, dict) else token
+        named = tokenizer.token_to_id(text) if isinstance(text, str) else None
+        if named is not None:
+            ids.setdefault(f"{key}_id", named)
+    return ids
+
+
+def end_id(folder, tokenizer):
+    """The token that ends a text of this directory: the first of eos_token_id."""
+    ids = special_ids_of(folder, tokenizer).get("eos_token_id")
     if ids is None:
-        raise SystemExit("the target's config.json has no eos_token_id")
+        raise SystemExit(f"{folder} does not say which token ends a text: neither config.json has an eos_token_id, "
+                         "nor tokenizer_config.json an eos_token that the tokenizer knows")
     return ids[0] if isinstance(ids, list) else ids
 
 
