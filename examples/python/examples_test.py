@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs both examples against the real programs, and checks their sampling against its law."""
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -9,6 +11,9 @@ import re
 import subprocess
 import sys
 import unittest
+from unittest import mock
+
+import grpc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
@@ -104,6 +109,23 @@ class ExamplesTest(ProgramTest):
         run = self.example("speculate.py", "--drafter", "127.0.0.1:1", "--prompt", "5", "--timeout", 2, status=1)
         self.assertIn("speculate.py: UNAVAILABLE", run.stderr)
         self.assertNotIn("Traceback", run.stderr)
+
+
+class ReleaseTest(unittest.TestCase):
+    def test_tokens_are_printed_whether_or_not_the_caches_are_given_back(self):
+        class Scripted(speculate.Speculator):
+            def round(self, *_):
+                return [5, 6]
+
+            def release(self):
+                raise grpc.RpcError
+
+        out, err = io.StringIO(), io.StringIO()
+        words = ["speculate.py", "--prompt", "1", "--max-tokens", "2"]
+        with mock.patch.object(speculate, "Speculator", Scripted), mock.patch("sys.argv", words), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            speculate.main()
+        self.assertEqual((out.getvalue(), err.getvalue()), ("5 6\n", "0 of 0 drafts accepted\n"))
 
 
 class LawTest(unittest.TestCase):

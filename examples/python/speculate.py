@@ -12,6 +12,7 @@ after the first refusal one token is drawn from the residual max(0, p - q), afte
 K acceptances one from the last row. Prints token ids.
 """
 import argparse
+import contextlib
 import math
 import random
 import secrets
@@ -146,7 +147,6 @@ class Speculator:
         while len(committed) < end:
             # A round commits one token more than it accepts.
             committed += self.round(committed, min(self.flags.k, end - len(committed) - 1))
-        self.release()
         return committed[len(prompt):]
 
     def release(self):
@@ -173,9 +173,11 @@ def main():
             grpc.insecure_channel(flags.verifier, CHANNEL_OPTIONS) as verifier:
         try:
             speculator = Speculator(drafter, verifier, flags)
-            print(*speculator.generate(flags.prompt, flags.max_tokens))
+            print(*speculator.generate(flags.prompt, flags.max_tokens), flush=True)
         except grpc.RpcError as error:
             sys.exit(f"speculate.py: {error.code().name}: {error.details()}")
+        with contextlib.suppress(grpc.RpcError):
+            speculator.release()
     print(f"{speculator.num_accepted} of {speculator.num_drafted} drafts accepted", file=sys.stderr)
 
 
