@@ -6,7 +6,7 @@
 namespace outrider::client {
 namespace {
 
-// Ends the watching thread. Ours to use: nothing else here raises it.
+// Wakes the watching thread at the end. Others may send it, too.
 constexpr int kStop = SIGUSR1;
 
 sigset_t WatchedSignals() {
@@ -24,19 +24,22 @@ InterruptWatcher::InterruptWatcher(Cancellation& cancellation)
 }
 
 InterruptWatcher::~InterruptWatcher() {
+  is_over_ = true;
   pthread_kill(thread_.native_handle(), kStop);
 }
 
 void InterruptWatcher::Run() {
-  int signal = 0;
-  sigwait(&signals_, &signal);
-  if (signal == kStop) return;
+  int signal = kStop;
+  while (signal == kStop) {
+    sigwait(&signals_, &signal);
+    if (is_over_) return;
+  }
   cancellation_.Cancel();
   EndAtNextSignal();
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, kStop);
-  sigwait(&stop, &signal);
+  while (!is_over_) sigwait(&stop, &signal);
 }
 
 }  // namespace outrider::client

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_CLIENT_INTERRUPT_WATCHER_H_
 #define OUTRIDER_CLIENT_INTERRUPT_WATCHER_H_
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -10,7 +11,8 @@
 namespace outrider::client {
 
 // Turns the first SIGINT or SIGTERM into a cancellation; a second one ends the
-// process, as if nobody watched. Must be made before other threads, which
+// process, as if nobody watched. SIGUSR1 is its own, and does nothing to the
+// process meanwhile. Must be made before other threads, which
 // inherit its signal mask, and outlived by the cancellation.
 class InterruptWatcher {
  public:
@@ -24,6 +26,7 @@ class InterruptWatcher {
 
   Cancellation& cancellation_;
   sigset_t signals_;  // what the thread waits for
+  std::atomic<bool> is_over_ = false;
   std::jthread thread_;
 };
 
