@@ -92,7 +92,11 @@ absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags) {
 
 int Finish(const CommandIo& io, int exit_status) {
   if (io.out.flush()) return exit_status;
-  return FailCall(io.err, absl::DataLossError("cannot write to the output"));
+  return FailCall(io.err, CannotWrite());
+}
+
+absl::Status CannotWrite() {
+  return absl::DataLossError("cannot write to the output");
 }
 
 int FailUsage(std::ostream& err, const absl::Status& status) {

@@ -58,6 +58,8 @@ absl::Status CheckCoordinatorFlags(const CoordinatorFlags& flags);
 // Flushes what the command has printed: `exit_status`, or that for output that
 // cannot be written, after a line on `err`.
 int Finish(const CommandIo& io, int exit_status);
+// DATA_LOSS, which says so.
+absl::Status CannotWrite();
 
 // One line on `err`, and the exit status for it: the flags' fault or the
 // call's.

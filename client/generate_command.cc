@@ -63,6 +63,7 @@ class Run {
   GenerationReport report_;
   std::string asked_salt_;
   GenerationRequest rest_ = {};  // what a resume would ask for
+  size_t num_unwritten_ = 0;     // tokens of the message that found no output
 };
 
 absl::Status Run::Follow(const GenerationRequest& request,
@@ -83,6 +84,9 @@ absl::Status Run::Follow(const GenerationRequest& request,
   absl::Status status = ReadAll(stream);
   cancellation.Forget(registration);
   rest_ = stream.ResumeRequest();
+  if (num_unwritten_ > 0 && rest_.delivered.has_value()) {
+    rest_.delivered->resize(rest_.delivered->size() - num_unwritten_);
+  }
   return status;
 }
 
@@ -92,7 +96,13 @@ absl::Status Run::ReadAll(ResumingStream& stream) {
     OUTRIDER_ASSIGN_OR_RETURN(const auto update, stream.Next());
     if (!update.has_value()) return absl::OkStatus();
     report_.Add(*update, Clock::now() - begin);
-    if (!flags_.wants_json()) printer_.Print(*update);
+    if (flags_.wants_json()) continue;
+    printer_.Print(*update);
+    // Nobody would read the rest. What has finished needs no other end.
+    if (!io_.out && !update->finish.has_value()) {
+      num_unwritten_ = update->tokens.size();
+      return CannotWrite();
+    }
   }
 }
 

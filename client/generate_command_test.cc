@@ -380,6 +380,41 @@ TEST(GenerateCommandTest, OutputThatCannotBeWrittenIsAFailure) {
   EXPECT_THAT(screen.err.str(), HasSubstr("cannot write"));
 }
 
+// A disk that is full once this letter comes.
+class FullAt final : public std::stringbuf {
+ public:
+  explicit FullAt(char letter) : letter_(letter) {}
+
+ private:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    if (std::string(text, size).find(letter_) != std::string::npos) return 0;
+    return std::stringbuf::xsputn(text, size);
+  }
+
+  const char letter_;
+};
+
+TEST(GenerateCommandTest, OutputThatFailsEndsTheStreamAndIsResumedAfterIt) {
+  auto script = TwoRounds();
+  script.updates.pop_back();
+  script.waits_for_cancel = true;
+  const ScriptedGenerationService service(script);
+  FullAt buffer('d');
+  std::ostream out(&buffer);
+  Screen screen;
+  GenerateFlags flags;
+  flags.words = {"outrider", "generate", "prompt"};
+  flags.target.timeout_seconds = 20;
+  EXPECT_EQ(
+      Execute(service, flags, {.in = screen.in, .out = out, .err = screen.err}),
+      kExitFailed);
+  EXPECT_EQ(buffer.str(), "abc");
+  EXPECT_THAT(screen.err.str(),
+              HasSubstr("outrider: DATA_LOSS: cannot write to the output\n"
+                        "to go on after these 3 tokens:\n"));
+  EXPECT_THAT(screen.err.str(), HasSubstr("--resume-tokens '0 1 2'"));
+}
+
 TEST(DescribeCommandTest, PrintsATableAndWhatIsMissing) {
   const ScriptedGenerationService service({});
   Screen screen;
