@@ -110,7 +110,8 @@ void Run::PrintEnd(const absl::Status& status, bool is_interrupted) {
   if (!flags_.wants_json()) {
     PrintSummary();
   } else {
-    JsonOptions options = {.with_rounds = flags_.json_rounds};
+    JsonOptions options = {.with_rounds = flags_.json_rounds,
+                           .is_for_terminal = io_.out_is_terminal};
     if (!is_interrupted) options.failure = status;
     if (!status.ok() && OffersResume(status)) {
       options.resume = FlagsOfResume();

@@ -132,6 +132,21 @@ TEST(GenerateCommandTest, JsonIsOneObjectOnOneLineAndNoSummary) {
   EXPECT_EQ(screen.err.str(), "");
 }
 
+TEST(GenerateCommandTest, JsonOnATerminalHasItsControlCharactersEscaped) {
+  const std::string text = "\x1b[2J\x7f\xc2\x9b";  // the last is C1's CSI
+  auto script = TwoRounds();
+  script.updates.back() = FinishUpdate(text);
+  const ScriptedGenerationService service(script);
+  Screen terminal, pipe;
+  Execute(service, WithJson(), terminal.Io(/*is_terminal=*/true));
+  Execute(service, WithJson(), pipe.Io());
+  for (const Screen* screen : {&terminal, &pipe}) {
+    EXPECT_EQ(nlohmann::json::parse(screen->out.str())["text"], "abcd" + text);
+  }
+  EXPECT_THAT(terminal.out.str(), HasSubstr("[2J\\u007f\\u009b\""));
+  EXPECT_THAT(pipe.out.str(), HasSubstr("[2J\x7f\xc2\x9b\""));
+}
+
 TEST(GenerateCommandTest, JsonRoundsIsTheSameObjectWithEveryRound) {
   const ScriptedGenerationService service(TwoRounds());
   Screen screen;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/error_reason.h"
 #include "core/base/retry_delay.h"
 #include "core/wire/finish_reason_name.h"
@@ -36,7 +37,7 @@ const char* Describe(const GenerationReport& report) {
     case FinishReason::kEos:
       return "up to the end of the text";
     case FinishReason::kStop:
-      return "up to a stop string";
+      return "up to a stop string or token";
     case FinishReason::kLength:
       return "up to the length limit";
     case FinishReason::kUnknown:
@@ -332,7 +333,11 @@ std::string ToJson(const GenerationReport& report, const JsonOptions& options) {
                       {"cache_salt", options.resume->salt}};
   }
   // The text is a peer's: what is not UTF-8 must not end the program.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json.dump(-1, ' ', options.is_for_terminal,
+                                     Json::error_handler_t::replace);
+  if (!options.is_for_terminal) return text;
+  // DEL, the one control character that JSON has as it is, is in texts alone.
+  return absl::StrReplaceAll(text, {{"\x7f", "\\u007f"}});
 }
 
 }  // namespace outrider::client

@@ -65,6 +65,8 @@ std::string ToSummary(const GenerationReport& report);
 
 struct JsonOptions {
   bool with_rounds = false;  // each of them, hundreds of bytes
+  // It is of printable ASCII alone, as a text may have control characters.
+  bool is_for_terminal = false;
   absl::Status failure = absl::OkStatus();
   std::optional<ResumeFlags> resume = {};  // where the stream can be resumed
 };
