@@ -39,16 +39,16 @@ constexpr int kMostGrowth = 2;
 
 constexpr double kShareOfTrials = 0.005;
 // A way that a trial has brought into force, and which a model has for the
-// slower one, is held against the one before it once more after so many rounds
-// for one of the trial: the machine may have become another between that and
-// the rounds before it.
-constexpr int kRoundsToConfirm = 3;
+// slower one, is held against the one before it once more after so many times
+// as long as the trial took: the machine may have become another between that
+// and the rounds before it.
+constexpr int kTimesToConfirm = 3;
 // What changes all the time has the other way tried no more often than this, in
-// rounds for one of a trial; and no later than that where the model says that
+// the time of a trial; and no later than that where the model says that
 // the other way has not gained, as it does not see what the ways cost each
 // other where nodes share processors.
-constexpr int kRoundsBetweenTrials = 8;
-constexpr int kMostRoundsScaled = 24;
+constexpr int kTimesBetweenTrials = 8;
+constexpr int kMostTimesScaled = 24;
 // What is nearly as fast costs next to nothing to try. What is little known is
 // taken to be faster than it seemed by so many errors, of rounds as if each
 // were by itself: with more doubt eight users lose a percent to trials.
@@ -66,16 +66,18 @@ constexpr double kWeightOfMixed = 2;
 
 void AheadChoice::Learn(Round round) {
   const int num_sessions = round.num_sessions;
-  ++num_since_trial_;
-  ++num_since_turn_;
-  const int num_unsettled =
-      num_sessions == 1 ? kUnsettled : kUnsettledOfEach * num_sessions;
-  if (num_since_turn_ <= num_unsettled) return;
   // A round that stood still says little, also where it is a block's first.
   if (block_.weight == 0 && own().weight > 0) {
     round.seconds_per_token =
         std::min(round.seconds_per_token, Pace::kMostOfMean * own().value);
   }
+  const double seconds = round.tokens * round.seconds_per_token;
+  seconds_since_trial_ += seconds;
+  seconds_since_turn_ += seconds;
+  ++num_since_turn_;
+  const int num_unsettled =
+      num_sessions == 1 ? kUnsettled : kUnsettledOfEach * num_sessions;
+  if (num_since_turn_ <= num_unsettled) return;
   block_.Add(round.seconds_per_token);
   block_drafts_ = (block_drafts_ || block_.weight == 1) && round.has_drafts;
   const int least = std::max(kLeastRounds, kLeastRoundsOfEach * num_sessions);
@@ -151,8 +153,8 @@ void AheadChoice::Decide(const Round& round) {
   own_drafts() = block_drafts_;
   const bool is_better = own().value <= other().value;
   if (is_trial_) {
-    rounds_of_trial_ = num_since_turn_;
-    num_since_trial_ = 0;
+    seconds_of_trial_ = seconds_since_turn_;
+    seconds_since_trial_ = 0;
     is_trial_ = false;
     // It was in force before the trial, or the model has it for the faster one.
     is_confirmed_ = !is_better || round.foretold.value_or(1) >= 1;
@@ -172,24 +174,28 @@ void AheadChoice::Decide(const Round& round) {
 }
 
 bool AheadChoice::IsTimeToTry(int num_sessions) {
-  const auto have_passed = [this](int rounds_for_one_of_a_trial) {
-    return num_since_trial_ >= rounds_for_one_of_a_trial * rounds_of_trial_;
+  const auto have_passed = [this](int times) {
+    return seconds_since_trial_ >= times * seconds_of_trial_;
   };
-  if (!is_confirmed_) return have_passed(kRoundsToConfirm);
-  if (is_other_old_) return have_passed(kRoundsBetweenTrials);
-  if (is_other_scaled_ && have_passed(kMostRoundsScaled)) return true;
+  if (!is_confirmed_) return have_passed(kTimesToConfirm);
+  if (is_other_old_) return have_passed(kTimesBetweenTrials);
+  if (is_other_scaled_ && have_passed(kMostTimesScaled)) return true;
   const double other_at_best = other().value - kDoubt * other().Error();
   const double loss =
       std::clamp(other_at_best / own().value - 1, kLeastLoss, kMostLoss);
   const double share =
       own_drafts() ? TrialShare(kShareOfTrials, num_sessions) : kShareOfTrials;
-  return share * num_since_trial_ >= rounds_of_trial_ * loss;
+  // So much of its time the last trial took beyond what its tokens take this
+  // way.
+  const double lost = seconds_of_trial_ * loss / (1 + loss);
+  return share * seconds_since_trial_ >= lost;
 }
 
 void AheadChoice::Turn() {
   asks_ = !asks_;
   reference_ = {};
   num_since_turn_ = 0;
+  seconds_since_turn_ = 0;
 }
 
 }  // namespace outrider

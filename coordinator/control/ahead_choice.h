@@ -24,10 +24,13 @@ namespace outrider {
 class AheadChoice {
  public:
   bool asks() const { return asks_; }
+  // Whether the way in force is tried.
+  bool is_trial() const { return is_trial_; }
 
   // A round that went the way in force from its beginning to its end.
   struct Round {
     double seconds_per_token = 0;
+    double tokens = 1;       // that it commits on average
     int num_sessions = 1;    // at work
     bool has_drafts = true;  // it asked for some
     // How many times as long the other way would take, by the model of this
@@ -63,8 +66,9 @@ class AheadChoice {
   // What was foretold when this way's first block after a trial had ended.
   Round reference_ = {};
   int num_since_turn_ = 0;  // rounds
-  int num_since_trial_ = 0;
-  int rounds_of_trial_ = 0;  // that the last one took
+  double seconds_since_turn_ = 0;
+  double seconds_since_trial_ = 0;
+  double seconds_of_trial_ = 0;  // that the last one took
 };
 
 }  // namespace outrider

@@ -22,6 +22,10 @@ class AheadTimes {
   };
 
   void Learn(const RoundStats& round, const Circumstances& circumstances);
+  // What drafts took counts as so many rounds from now on.
+  void KeepTimesAtMost(double rounds) {
+    for (FadingMean* mean : {&calls_, &tokens_}) mean->KeepAtMost(rounds);
+  }
 
   // Whether a round that drafts has been seen, and how many of these asked for
   // the next one's drafts.

@@ -82,12 +82,20 @@ void DraftLengthChoice::BeginLike(const DraftLengthChoice& other) {
   knows_rows_ = true;
 }
 
+void DraftLengthChoice::DraftOnTrial() {
+  if (best_.num_drafts > 0) return;
+  model_.DoubtDrafts();
+  best_ = model_.Best(1, kMostDrafts);
+  rounds_behind_none_ = 0;
+}
+
 void DraftLengthChoice::Learn(const Seen& seen) {
   if (IsInStep(seen)) {
     model_.Learn(seen.round, {.asked = seen.asked.length,
                               .num_sessions = seen.num_sessions,
                               .is_ahead = seen.is_ahead,
-                              .drafts_ahead = seen.drafts_ahead});
+                              .drafts_ahead = seen.drafts_ahead,
+                              .follows_drafts = seen.follows_drafts});
   } else {
     LearnAcceptance(seen);
   }

@@ -30,6 +30,7 @@ class DraftLengthChoice {
     bool is_by_control = false;  // it asked for what Choose said
     bool is_ahead = false;       // drafts were made ahead where that can be
     bool drafts_ahead = false;   // those of the next round are
+    bool follows_drafts = true;  // the session's last round had some
     int num_sessions = 1;        // at work
     int64_t number = 0;          // of the round, among those of all sessions
     int64_t after = 0;           // that of the session's round before
@@ -48,6 +49,9 @@ class DraftLengthChoice {
   // Begins with what is known of rounds that go the other way; what is not
   // known yet is what drafts gain this way.
   void BeginLike(const DraftLengthChoice& other);
+  // Rounds go this way to see what it gains: with drafts, until these have cost
+  // more than none, as without them both ways are the same.
+  void DraftOnTrial();
   // A round that went this way.
   void Learn(const Seen& seen);
   // One that did not: what it took says nothing of this way.

@@ -92,6 +92,7 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       .is_by_control = !is_fixed,
       .is_ahead = choice.is_ahead,
       .drafts_ahead = choice.drafts_ahead,
+      .follows_drafts = choice.follows_drafts,
       .num_sessions = num_sessions(),
       .number = num_rounds_,
       .after = choice.after};
@@ -119,15 +120,17 @@ void DraftLengthControl::LearnWay(const Choice& choice,
       (was_ahead == choice.is_ahead && choice.drafts_ahead == choice.is_ahead);
   if (!is_of_way || choice.after < last_turn_) return;
   const DraftLength length = {choice.num_drafts, choice.stop};
-  ahead_.Learn(
-      {.seconds_per_token = round.round_seconds / own.model().Tokens(length),
-       .num_sessions = num_sessions(),
-       .has_drafts = choice.num_drafts > 0,
-       .foretold =
-           own.model().OtherWay(length, choice.is_ahead, other.model())});
+  const double tokens = own.model().Tokens(length);
+  ahead_.Learn({.seconds_per_token = round.round_seconds / tokens,
+                .tokens = tokens,
+                .num_sessions = num_sessions(),
+                .has_drafts = choice.num_drafts > 0,
+                .foretold = own.model().OtherWay(length, choice.is_ahead,
+                                                 other.model())});
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);
+  if (ahead_.is_trial()) other.DraftOnTrial();
 }
 
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,

@@ -38,10 +38,11 @@ class DraftLengthControl {
     int stop = 0;  // of DraftLength's, where it chooses one
     bool is_trial = false;
     DraftLengthMode mode = DraftLengthMode::kFixed;
-    bool is_ahead = false;      // the way in force
-    bool drafts_ahead = false;  // while the round is verified
-    int64_t after = 0;          // what Learn said of the session's last round
-    bool chooses_stop = false;  // else as the request says
+    bool is_ahead = false;       // the way in force
+    bool drafts_ahead = false;   // while the round is verified
+    bool follows_drafts = true;  // the session's last round had some
+    int64_t after = 0;           // what Learn said of the session's last round
+    bool chooses_stop = false;   // else as the request says
   };
 
   // `chooses_stop`: with the number of drafts, by kAuto.

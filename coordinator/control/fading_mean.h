@@ -17,6 +17,7 @@ struct FadingMean {
   void Fade(double share, double least = 0) {
     if (weight > least) weight *= share;
   }
+  void KeepAtMost(double most) { weight = std::min(weight, most); }
 };
 
 // The quotient of two such means: of all that was seen of the one by all that

@@ -14,6 +14,8 @@ namespace {
 // some 100 of all.
 constexpr double kTimesRounds = 16;
 constexpr double kTokensFade = FadeOver(100);
+// What is doubted counts as so many rounds, beside those to come.
+constexpr double kRoundsInDoubt = 2;
 // A queue is not foretold by more than so many times what it was, nor by a
 // share of misses that is little more than chance.
 constexpr double kMostChangeOfQueue = 2;
@@ -81,7 +83,11 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
     misses_.Add(ahead == AheadStats::Outcome::kMiss ? 1 : 0);
   }
   const RoundStats::Link& draft = round.drafter;
-  if (circumstances.asked.num_drafts > 0 &&
+  // A drafter that was left alone drafts the first time for longer: it has to
+  // take in what came since, and its caches are another's.
+  const bool is_usual =
+      circumstances.follows_drafts || draft_calls_.weight == 0;
+  if (circumstances.asked.num_drafts > 0 && is_usual &&
       ahead != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -
                      round.ahead.wait_seconds);
@@ -96,6 +102,13 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
       verify.call_seconds - verify.compute_seconds - verify.queue_seconds);
   LearnPass(round, circumstances.num_sessions);
   rest_.Add(round.round_seconds - draft.call_seconds - verify.call_seconds);
+}
+
+void SpeculationModel::DoubtDrafts() {
+  for (Mean* time : {&draft_calls_, &draft_tokens_, &verify_calls_}) {
+    time->KeepAtMost(kRoundsInDoubt);
+  }
+  ahead_.KeepTimesAtMost(kRoundsInDoubt);
 }
 
 void SpeculationModel::LearnPass(const RoundStats& round, int num_sessions) {
@@ -121,6 +134,11 @@ void SpeculationModel::LearnVerifyCall(bool has_drafts, bool tells_network,
   // the one that is not.
   if (tells_network && own.weight > 1 && own.weight > other.weight)
     other.value += own.value - before;
+}
+
+double SpeculationModel::Tokens(const DraftLength& length) const {
+  if (length.num_drafts == 0) return plain_.Passes() * plain_.Tokens();
+  return places_[length.stop].Tokens(length.num_drafts);
 }
 
 double SpeculationModel::Seconds(const DraftLength& length) const {

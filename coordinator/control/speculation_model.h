@@ -25,9 +25,10 @@ class SpeculationModel {
   // What a round was part of.
   struct Circumstances {
     DraftLength asked = {};
-    int num_sessions = 1;       // at work, whose rounds are learned as well
-    bool is_ahead = false;      // drafts are asked for ahead where that can be
-    bool drafts_ahead = false;  // those of the next round were
+    int num_sessions = 1;        // at work, whose rounds are learned as well
+    bool is_ahead = false;       // drafts are asked for ahead where that can be
+    bool drafts_ahead = false;   // those of the next round were
+    bool follows_drafts = true;  // the session's last round had some
   };
 
   // Chooses among so many of the stops, from the first one on.
@@ -39,6 +40,8 @@ class SpeculationModel {
   // What was accepted, of a round whose times say nothing. Where the drafter
   // says how sure it was, also what would have been with other stops.
   void LearnAcceptance(const RoundStats& round, const DraftLength& asked);
+  // What drafts took was seen long ago, and may have changed.
+  void DoubtDrafts();
 
   // Whether it has seen both drafts and verifications.
   bool has_learned() const {
@@ -47,10 +50,7 @@ class SpeculationModel {
 
   // Tokens that a round with so many drafts commits on average, and its time;
   // known once it has learned.
-  double Tokens(const DraftLength& length) const {
-    if (length.num_drafts == 0) return plain_.Passes() * plain_.Tokens();
-    return places_[length.stop].Tokens(length.num_drafts);
-  }
+  double Tokens(const DraftLength& length) const;
   double Seconds(const DraftLength& length) const;
   // How many of the drafts are made on average.
   double Made(const DraftLength& length) const {

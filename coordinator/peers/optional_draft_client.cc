@@ -104,6 +104,8 @@ void OptionalDraftClient::TakeDrafter(std::optional<Drafter> drafter) {
 void OptionalDraftClient::LearnBeside(const RoundStats& round,
                                       bool drafts_ahead) {
   const bool is_first = std::exchange(is_first_, false);
+  const bool follows_drafts =
+      std::exchange(had_drafts_, round.num_by_drafter() > 0);
   // The next round may have nothing to choose: near its end a text has no room
   // for drafts.
   std::optional<DraftLengthControl::Choice> choice =
@@ -117,6 +119,7 @@ void OptionalDraftClient::LearnBeside(const RoundStats& round,
       choice->num_drafts == 0 || round.plain_reason == PlainReason::kNone;
   if (!is_ordinary || !is_as_chosen) return;
   choice->drafts_ahead = drafts_ahead;
+  choice->follows_drafts = follows_drafts;
   choice->after = last_round_;
   last_round_ = drafter_->control.Learn(*choice, round);
 }

@@ -103,7 +103,8 @@ class OptionalDraftClient final : public DraftClient {
   bool is_first_ = true;               // round, which takes in the prompt
   // What was chosen for the round that runs; nothing where it does not draft.
   std::optional<DraftLengthControl::Choice> choice_;
-  int64_t last_round_ = 0;  // that its control has learned; 0: none
+  bool had_drafts_ = false;  // the last round
+  int64_t last_round_ = 0;   // that its control has learned; 0: none
 };
 
 }  // namespace outrider

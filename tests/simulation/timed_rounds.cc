@@ -138,18 +138,20 @@ void TimedRounds::DraftInTurn(User& user) {
     return;
   }
   const double asked = agenda_.now();
-  agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, k] {
-    drafter_.Submit({.session = user.number,
-                     .rows = std::vector<int>(k, 1),
-                     .done = [this, &user, asked](const TimedNode::Time& time) {
-                       user.round.drafter.compute_seconds = time.seconds;
-                       agenda_.At(agenda_.now() + world_.round_trip / 2,
-                                  [this, &user, asked] {
-                                    user.round.drafter.call_seconds +=
-                                        agenda_.now() - asked;
-                                    Verify(user);
-                                  });
-                     }});
+  const double more = user.follows_drafts ? 0 : world_.first_draft;
+  agenda_.At(asked + world_.round_trip / 2, [this, &user, asked, more, k] {
+    drafter_.Submit(
+        {.session = user.number,
+         .rows = std::vector<int>(k, 1),
+         .done = [this, &user, asked, more](const TimedNode::Time& time) {
+           user.round.drafter.compute_seconds = time.seconds + more;
+           agenda_.At(agenda_.now() + more + world_.round_trip / 2,
+                      [this, &user, asked] {
+                        user.round.drafter.call_seconds +=
+                            agenda_.now() - asked;
+                        Verify(user);
+                      });
+         }});
   });
 }
 
@@ -226,7 +228,10 @@ void TimedRounds::End(User& user, const TimedNode::Time& computed) {
   round.next_run = user.run.Next();
   tokens_ += world_.Tokens(round.num_drafted) + round.num_more;
   ++num_rounds_;
+  const bool follows_drafts =
+      std::exchange(user.follows_drafts, round.num_drafted > 0);
   if (way_.is_by_control) {
+    user.choice.follows_drafts = follows_drafts;
     user.choice.after = user.last_round;
     user.last_round = control_.Learn(user.choice, round);
   }

@@ -27,6 +27,7 @@ struct TimedWorld {
   int tile_rows = 1;
   double draft = 0.003;
   double draft_row = 0.00003;
+  double first_draft = 0;  // more, after a round without drafts
   int num_users = 1;
 
   double Tokens(int k) const;
@@ -64,6 +65,7 @@ class TimedRounds {
     int number = 0;
     Choice choice = {};
     int64_t last_round = 0;
+    bool follows_drafts = false;  // the last round had some
     MeasuredRunLength run;
     RoundStats round = {};
     double began = 0;
