@@ -89,6 +89,7 @@ install_python_tests() {
   local requirements=tools/requirements-test.txt schemas=tools/requirements-schemas.txt
   local stamp=.venv-test/.outrider-test
   ! is_stamp_of "$stamp" "$requirements" "$schemas" "$constraints" || return 0
+  rm -f "$stamp"
   echo "setup: installing what Python tests need from PyPI into .venv-test"
   if /usr/bin/python3 -m venv .venv-test &&
     .venv-test/bin/pip install --quiet --requirement "$requirements" &&
@@ -126,6 +127,7 @@ if [[ -n "${1:-}" && "$1" != "--gateway" ]]; then
   install_python_tests
 fi
 wait "$libtorch"
+trap - EXIT # its number may be another's now
 
 # The gateway, as its users install it; its stubs follow proto/.
 stamp=.venv-gateway/.outrider-gateway

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/setup.sh takes and refuses, in a tree where it can install nothing; and what `make help` lists."""
+"""What tools/setup.sh takes and refuses, in a tree where it can install nothing; which tests are skipped there; and what
+`make help` lists."""
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -18,7 +20,8 @@ class SetupTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.tree)
         for folder in ("tools", "gateway", "bin"):
             (self.tree / folder).mkdir()
-        shutil.copy(ROOT / "tools/setup.sh", self.tree / "tools")
+        for name in ("setup.sh", "run-python-test.sh"):
+            shutil.copy(ROOT / "tools" / name, self.tree / "tools")
         for name in ("requirements-test.txt", "requirements-schemas.txt"):
             (self.tree / "tools" / name).write_text("")
         # More than a pipe holds, so that who writes it notices that nobody reads.
@@ -64,6 +67,22 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup("--tests", restore_signals=False)
         self.assertIn(".venv-test", done.stdout)
         self.assertNotIn("Broken pipe", done.stderr)
+
+    def test_tests_are_skipped_where_an_environment_was_made_and_pip_could_not_fill_it(self):
+        """So it is without network."""
+        environment, test = self.tree / ".venv-test", self.tree / "a_test.py"
+        environment.unlink()
+        (environment / "bin").mkdir(parents=True)
+        (environment / "bin/python").symlink_to(sys.executable)
+        test.write_text("print('it runs')")
+
+        def run():
+            return subprocess.run([self.tree / "tools/run-python-test.sh", test], capture_output=True, text=True, check=False)
+        skipped = run()
+        self.assertEqual((skipped.returncode, skipped.stdout), (77, ""))
+        self.assertIn("NOT RUN", skipped.stderr)
+        (environment / ".outrider-test").write_text("")
+        self.assertEqual((run().returncode, run().stdout), (0, "it runs\n"))
 
 
 class MakeHelpTest(unittest.TestCase):
