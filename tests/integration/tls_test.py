@@ -33,6 +33,11 @@ class TlsTest(ProgramTest):
             return "verifier " in table.out() and "drafter " in table.out()
         wait_until("the coordinator has found its nodes", served)
 
+    def wait_until_renewed(self, times):
+        servers = (self.verifier, self.drafter, self.coordinator)
+        wait_until("all servers have read the new files",
+                   lambda: all(one.err().count("TLS files have been renewed") >= times for one in servers))
+
     def test_all_links_can_be_mutual_tls(self):
         self.start_all()
         self.wait_until_served()
@@ -89,14 +94,15 @@ class TlsTest(ProgramTest):
         old = self.authority.path.read_bytes()
         new = Authority(self.folder, "new")
         # Both authorities while the change is on its way; then the old one goes.
+        self.authority.path.write_bytes(new.path.read_bytes() + old)
+        self.wait_until_renewed(1)
         for program in ("verifier", "drafter", "coordinator", "client"):
             certificate, key = new.sign(f"{program}-new")
             shutil.move(certificate, self.folder / f"{program}.pem")
             shutil.move(key, self.folder / f"{program}.key")
-        self.authority.path.write_bytes(new.path.read_bytes() + old)
-        time.sleep(7)  # files are read again every 5 s
+        self.wait_until_renewed(2)
         self.authority.path.write_bytes(new.path.read_bytes())
-        time.sleep(7)
+        self.wait_until_renewed(3)
 
         def new_connections_work():
             program = self.generate(self.address, *self.client, "--max-tokens", "4", "--timeout", "5", "x")
