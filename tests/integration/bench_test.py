@@ -68,12 +68,11 @@ class BenchTest(BenchingTest):
                    "-k", "2")
         self.assertIn("Simulated nodes", (self.out / "report.md").read_text("utf-8"))
 
-    def test_every_request_is_accounted_for_where_connections_are_reset(self):
+    def test_where_connections_are_reset_it_ends_and_each_point_has_requests_that_ended(self):
         program = self.start_bench("run", *SIMULATED, "--simulate-acceptance", "0.8", "-k", "2",
                                    "--rtt", "50", "--seconds", "0.5",
                                    "--mean-bytes-to-reset", "20000")
         self.assertIn(program.wait(), (OK, FAILED), program.err())
-        # Whatever became of the requests, each is accounted for.
         for row in self.results():
             self.assertGreater(row["requests"] + row["failures"], 0)
 

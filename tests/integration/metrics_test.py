@@ -110,9 +110,7 @@ class MetricsTest(ScrapingTest):
             for name in ("queue_seconds", "compute_seconds"):
                 self.assertEqual(self.value(node, f"{name}_count", method=method), num_calls)
                 self.assertEqual(self.value(node, f"{name}_bucket", method=method, le="+Inf"), num_calls)
-            # The model takes its time, and nobody else asks it.
-            self.assertGreater(self.value(node, "compute_seconds_sum", method=method),
-                               self.value(node, "queue_seconds_sum", method=method))
+            self.assertGreater(self.value(node, "compute_seconds_sum", method=method), 0)
 
     def test_simulated_nodes_are_marked(self):
         self.start_all()
