@@ -24,8 +24,15 @@ async def connections_break(run):
         how(direction)
         if await run.until(way.has_cut, patience=20) < 20:
             run.fault(f"{how.__name__} in a {direction} of {node.name}")
+    fail_without_faults(run)
     run.at_most("recovery p99", run.recovery()["p99"], 0.5)
     await no_step_changes_a_cache_twice(run, before)
+
+
+def fail_without_faults(run):
+    """What waits for bytes on the way may come to nothing."""
+    if not run.faults:
+        run.failures.append("nothing was cut within 20 s: nobody has seen what the row is about")
 
 
 async def lost_caches(run):
@@ -48,6 +55,7 @@ async def replies_are_lost(run):
         way.lose_reply()
         if await run.until(way.has_cut, patience=20) < 20:
             run.fault(f"a reply of {node.name} is lost")
+    fail_without_faults(run)
     run.at_most("recovery p99", run.recovery()["p99"], 0.5)
 
 
