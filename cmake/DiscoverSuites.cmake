@@ -19,6 +19,9 @@ if(labels MATCHES "golden")
 elseif(labels MATCHES "heavy")
   set(cost 100)
 endif()
+# Two of the presets' eight places, so that four tests that compute run at a time; a
+# test that mostly waits takes one.
+set(places 2)
 set(script "")
 string(REGEX MATCHALL "[^\n]+" lines "${listing}")
 foreach(line IN LISTS lines)
@@ -27,7 +30,7 @@ foreach(line IN LISTS lines)
     set(suite ${CMAKE_MATCH_1})
     string(APPEND script
       "add_test([==[${NAME}.${suite}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])\n"
-      "set_tests_properties([==[${NAME}.${suite}]==] PROPERTIES TIMEOUT ${TIMEOUT} COST ${cost}"
+      "set_tests_properties([==[${NAME}.${suite}]==] PROPERTIES TIMEOUT ${TIMEOUT} COST ${cost} PROCESSORS ${places}"
       " LABELS [==[${labels}]==] ENVIRONMENT [==[${environment}]==])\n")
   endif()
 endforeach()

@@ -29,8 +29,9 @@ function(outrider_python_test)
   add_test(NAME ${A_NAME}
     COMMAND ${CMAKE_SOURCE_DIR}/tools/run-python-test.sh ${CMAKE_CURRENT_SOURCE_DIR}/${A_SCRIPT}
       ${A_ARGUMENTS})
-  # Tests of whole programs are long, and begin before others (COST).
-  set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT} COST 200
+  # Tests of whole programs are long, and begin before others (COST). Their places are
+  # those of a test that computes (PROCESSORS; DiscoverSuites.cmake).
+  set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT} COST 200 PROCESSORS 2
     SKIP_RETURN_CODE 77 ENVIRONMENT
     "OUTRIDER_SOURCE_DIR=${CMAKE_SOURCE_DIR};OUTRIDER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIDER_STUBS_DIR=${CMAKE_BINARY_DIR}/python")
 endfunction()
