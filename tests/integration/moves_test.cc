@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/testing/status_matchers.h"
+#include "core/wire/node_calls.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/hash_model.h"
@@ -152,18 +154,24 @@ TEST_F(MovesTest, OneSeedGivesOneCoupledTextThroughAMove) {
 
 TEST_F(MovesTest, EveryRuleAndFormatGoesOnToItsEnd) {
   for (const RuleKind rule : {RuleKind::kRejection, RuleKind::kBlock}) {
-    options_ = SmallCluster();
-    is_stopped_ = {};
-    Start(/*num_others=*/1);
-    act_ = [&] { Stop(Holder()); };
-    client::GenerationRequest request = Greedy({5}, kStreamLength, kDrafts);
-    request.temperature = 1.0;
-    request.acceptance_rule = rule;
-    const Result result = Generate(*cluster_, request);
-    EXPECT_THAT(result.status, IsOk());
-    EXPECT_EQ(result.tokens.size(), size_t{kStreamLength});
-    act_ = nullptr;
-    cluster_.reset();
+    for (const ReplyFormat format : kReplyFormats) {
+      SCOPED_TRACE(absl::StrCat("rule ", static_cast<int>(rule), ", format ",
+                                static_cast<int>(format)));
+      options_ = SmallCluster();
+      is_stopped_ = {};
+      Start(/*num_others=*/1);
+      act_ = [&] { Stop(Holder()); };
+      client::GenerationRequest request = Greedy({5}, kStreamLength, kDrafts);
+      request.temperature = 1.0;
+      request.acceptance_rule = rule;
+      request.reply_format = format;
+      const Result result = Generate(*cluster_, request);
+      EXPECT_THAT(result.status, IsOk());
+      EXPECT_EQ(result.tokens.size(), size_t{kStreamLength});
+      EXPECT_EQ(NumMovesFromStopped(), 1);
+      act_ = nullptr;
+      cluster_.reset();
+    }
   }
 }
 
@@ -190,7 +198,7 @@ TEST_F(MovesTest, AStreamGoesOnWhereARoundTakesFewerDrafts) {
 
 TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
   Start(/*num_others=*/1);
-  act_ = [&] { Stop(0); };
+  act_ = [&] { Stop(Holder()); };
   std::vector<std::jthread> callers;
   for (int i = 0; i < 16; ++i) {
     callers.emplace_back([&, i] {
@@ -200,6 +208,8 @@ TEST_F(MovesTest, SixteenStreamsOfADeadVerifierAllGoOn) {
       EXPECT_EQ(result.tokens, PlainGreedy({i}, kStreamLength, kVocab));
     });
   }
+  callers.clear();
+  EXPECT_GT(NumMovesFromStopped(), 0);
 }
 
 TEST_F(MovesTest, AStreamThatWaitsForItsTurnTakesThatOfAnotherVerifier) {

@@ -5,7 +5,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
+#include <utility>
 
+#include "absl/types/span.h"
 #include "client/generation_client.h"
 #include "core/base/token.h"
 #include "core/wire/round_stats.h"
@@ -22,10 +25,17 @@ class LongStream {
   explicit LongStream(InProcessCluster& cluster)
       : stream_(cluster.client().Generate(Greedy({5}, 60000, /*k=*/4),
                                           std::chrono::minutes(2))) {}
-  // Context for the models of such a stream.
+  // Context for the models of such a stream. A row takes the target a moment,
+  // or a core that has nothing else to do would be at the text's end before a
+  // drafter that is asked once a second is found.
   static InProcessCluster::Options Cluster() {
     InProcessCluster::Options options = SmallCluster();
     options.target.context_length = options.draft.context_length = 1 << 16;
+    options.target.table = [table = std::move(options.target.table)](
+                               absl::Span<const TokenId> context) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      return table(context);
+    };
     return options;
   }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "gtest/gtest.h"
 #include "tests/support/hash_model.h"
 
 namespace outrider::testing {
@@ -110,9 +111,14 @@ void DrafterFirst::Await() {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!is_over_) {
-    is_over_ = std::chrono::steady_clock::now() > deadline ||
-               cluster_.load()->drafter().counters().num_finished() > 0;
-    if (!is_over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (cluster_.load()->drafter().counters().num_finished() > 0) {
+      is_over_ = true;
+    } else if (std::chrono::steady_clock::now() > deadline) {
+      is_over_ = true;
+      ADD_FAILURE() << "the drafter was not filled within 10 s";
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 }
 

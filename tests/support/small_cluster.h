@@ -81,7 +81,7 @@ class DrafterFirst {
  public:
   TableLm::Table Around(TableLm::Table table);
   // Called once no stream runs. The drafter must live while a stream waits,
-  // which is for ten seconds at most.
+  // which is for ten seconds at most: the test has failed then.
   void Watch(InProcessCluster& cluster) {
     cluster_ = &cluster;
     is_over_ = false;
