@@ -8,11 +8,12 @@
 #   build spends much to optimise it.
 #   FUZZED: it reads what others wrote, and shows libFuzzer which way it took.
 # outrider_cc_binary(NAME outrider-verifier SRCS … DEPS … [OPTIMISED])
-# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … DEPS … [LABELS …] [TIMEOUT …] [THREADS] [OPTIMISED] [HOT])
+# outrider_cc_tests(NAME sampling_tests SRCS coins_test.cc … [THREAD_SRCS …] DEPS … [LABELS …] [TIMEOUT …] [OPTIMISED] [HOT])
 #   one executable for a folder's _test.cc files, but for those that need a label, a
 #   time limit or libraries of their own; ctest runs it suite by suite, as
-#   sampling_tests.CoinsTest, each with this time limit. THREADS: more than one
-#   thread runs in it; the others hold nothing that the thread sanitizer could find.
+#   sampling_tests.CoinsTest, each with this time limit. THREAD_SRCS: more of
+#   its files, in whose tests more than one thread runs; the others hold nothing that
+#   the thread sanitizer could find, and it gets none of them.
 #   OPTIMISED: the test computes much by itself, and is compiled for that, but not
 #   with sanitizers: there it takes longer to compile than it then saves. HOT: there
 #   too, or it would take minutes.
@@ -161,8 +162,11 @@ function(outrider_set_options_of_tests target level)
 endfunction()
 
 function(outrider_cc_tests)
-  cmake_parse_arguments(A "THREADS;OPTIMISED;HOT" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
-  add_executable(${A_NAME} ${A_SRCS})
+  cmake_parse_arguments(A "OPTIMISED;HOT" "NAME;TIMEOUT" "SRCS;THREAD_SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  if(OUTRIDER_SANITIZE MATCHES "thread" AND A_THREAD_SRCS)
+    set(A_SRCS "")
+  endif()
+  add_executable(${A_NAME} ${A_SRCS} ${A_THREAD_SRCS})
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${A_NAME} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main outrider_warnings)
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -173,7 +177,7 @@ function(outrider_cc_tests)
     outrider_set_options_of_tests(${A_NAME} -O0)
   endif()
   if((OUTRIDER_SANITIZE AND "heavy" IN_LIST A_LABELS) OR
-     (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREADS))
+     (OUTRIDER_SANITIZE MATCHES "thread" AND NOT A_THREAD_SRCS))
     # Not run there, hence not built either.
     set_target_properties(${A_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
