@@ -32,7 +32,8 @@ NUM_TOKENS = 96
 SETTINGS = [*map(Setting, range(9)), Setting(8, min_probability=0.3),
             Setting(8, min_probability=0.3, prompt_lookup=True), AUTO]
 SAMPLED_SETTINGS = {*map(Setting, range(4)), *SETTINGS[-3:]}
-# There are as many prompts as fit into these seconds, between the fewest and the most.
+# There are as many prompts as fit into these seconds, between the fewest and the most; or as many as
+# OUTRIDER_DEMO_PROMPTS in the environment says, where outputs are to be compared and times do not matter.
 DECODE_SECONDS = 25
 MIN_PROMPTS, MAX_PROMPTS = 4, 8
 TASTE_K = 4
@@ -160,7 +161,8 @@ def read_prompts(token_ms: float) -> list[str]:
     """Some of the held-out prompts, evenly spread."""
     # No K costs much more than plain decoding, and some half of it.
     prompt_seconds = len(SETTINGS) * NUM_TOKENS * token_ms / 1e3
-    count = min(max(int(DECODE_SECONDS / prompt_seconds), MIN_PROMPTS), MAX_PROMPTS)
+    fitting = min(max(int(DECODE_SECONDS / prompt_seconds), MIN_PROMPTS), MAX_PROMPTS)
+    count = int(os.environ.get("OUTRIDER_DEMO_PROMPTS", fitting))
     lines = PROMPTS.read_text("utf-8").splitlines()
     return [json.loads(line)["prompt"] for line in lines[::len(lines) // count]][:count]
 
