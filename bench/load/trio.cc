@@ -129,12 +129,9 @@ absl::Status Trio::StartProxies() {
   };
   OUTRIDER_ASSIGN_OR_RETURN(verifier_proxy_, start(verifier_));
   OUTRIDER_ASSIGN_OR_RETURN(drafter_proxy_, start(drafter_));
-  // Its connections do not end by themselves: it only measures.
-  LinkOptions lasting = network_;
-  lasting.mean_bytes_to_drop = lasting.mean_bytes_to_reset = 0;
   OUTRIDER_ASSIGN_OR_RETURN(
-      echo_proxy_,
-      DelayProxy::Start({.target = echo_->address(), .link = lasting}));
+      echo_proxy_, DelayProxy::Start({.target = echo_->address(),
+                                      .link = DelayAlone(network_)}));
   return absl::OkStatus();
 }
 
@@ -177,7 +174,8 @@ absl::StatusOr<std::string> Trio::StartCoordinator(const TrioOptions& options,
 
 absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
   if (verifier_end_ && drafter_end_) return ConnectTunnels(nominal);
-  if (nominal.drafter_ms == 0 && nominal.verifier_ms == 0) {
+  if (!HasEffect(Link(nominal.drafter_ms)) &&
+      !HasEffect(Link(nominal.verifier_ms))) {
     achieved_ = {};
     return direct_coordinator_;
   }

@@ -49,7 +49,7 @@ struct RoundTrips {
 
 // Verifier, drafter and coordinator on this machine, each a process of its own,
 // and between coordinator and nodes a network: by DelayProxy, with a second
-// coordinator without proxies for round trips of 0, or by Tunnel.
+// coordinator without proxies for a network without any effect, or by Tunnel.
 // Thread-compatible.
 class Trio {
  public:

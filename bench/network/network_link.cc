@@ -17,6 +17,16 @@ std::mt19937_64 Generator(uint64_t seed, uint64_t connection, uint64_t use) {
 
 }  // namespace
 
+bool HasEffect(const LinkOptions& link) {
+  return link.delay > nanoseconds(0) || link.jitter > nanoseconds(0) ||
+         link.bytes_per_second > 0 || link.mean_bytes_to_drop > 0 ||
+         link.mean_bytes_to_reset > 0;
+}
+
+LinkOptions DelayAlone(const LinkOptions& link) {
+  return {.delay = link.delay, .jitter = link.jitter, .seed = link.seed};
+}
+
 absl::Status CheckLink(const LinkOptions& link) {
   if (link.delay < nanoseconds(0) || link.jitter < nanoseconds(0) ||
       link.bytes_per_second < 0 || link.mean_bytes_to_drop < 0 ||

@@ -26,6 +26,12 @@ struct LinkOptions {
   uint64_t seed = 1;
 };
 
+// Whether it does anything to what is sent.
+bool HasEffect(const LinkOptions& link);
+// The same without a limit of bandwidth, whose sending takes time, and without
+// ends: what an echo through it is measured by.
+LinkOptions DelayAlone(const LinkOptions& link);
+
 // INVALID_ARGUMENT: a negative value, or more jitter than delay.
 absl::Status CheckLink(const LinkOptions& link);
 

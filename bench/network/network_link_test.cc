@@ -16,6 +16,15 @@ using std::chrono::seconds;
 
 constexpr LinkSchedule::Clock::time_point kStart{seconds(1000)};
 
+TEST(LinkOptionsTest, AnEffectIsADelayALimitOrAnEnd) {
+  EXPECT_FALSE(HasEffect({}));
+  EXPECT_FALSE(HasEffect({.seed = 7}));
+  EXPECT_TRUE(HasEffect({.delay = milliseconds(1)}));
+  EXPECT_TRUE(HasEffect({.bytes_per_second = 1e6}));
+  EXPECT_TRUE(HasEffect({.mean_bytes_to_drop = 1}));
+  EXPECT_TRUE(HasEffect({.mean_bytes_to_reset = 1}));
+}
+
 TEST(LinkScheduleTest, EveryBlockArrivesAfterTheDelay) {
   LinkSchedule schedule({.delay = milliseconds(5)}, 0, 0);
   EXPECT_EQ(schedule.Arrival(kStart, 100), kStart + milliseconds(5));

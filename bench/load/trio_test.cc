@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/load/trio.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/testing/status_matchers.h"
+
+namespace outrider::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::outrider::testing::IsOk;
+using ::outrider::testing::IsOkAndHolds;
+
+// Addresses that nobody connects to.
+constexpr char kVerifier[] = "127.0.0.1:1";
+constexpr char kDrafter[] = "127.0.0.1:2";
+constexpr char kDirect[] = "127.0.0.1:3";   // a coordinator of these two
+constexpr char kProxied[] = "127.0.0.1:4";  // one of others
+
+// Starts shell scripts in place of the three programs.
+class TrioTest : public ::testing::Test {
+ protected:
+  TrioTest() {
+    fs::create_directories(folder_);
+    Write("outrider-verifier", Serving(kVerifier));
+    Write("outrider-drafter", Serving(kDrafter));
+    Write("outrider-coordinator",
+          std::string("case \"$*\" in *'--verifier ") + kVerifier + " '*) " +
+              Serving(kDirect) + ";; *) " + Serving(kProxied) + ";; esac");
+  }
+  ~TrioTest() override { fs::remove_all(folder_); }
+
+  static std::string Serving(const std::string& address) {
+    return "echo listening on " + address + " '(a script)'; exec sleep 1000";
+  }
+  void Write(const std::string& name, const std::string& script) const {
+    const fs::path path = folder_ / name;
+    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
+    fs::permissions(path, fs::perms::owner_all);
+  }
+  absl::StatusOr<std::unique_ptr<Trio>> Start(const LinkOptions& network) {
+    return Trio::Start({.programs = folder_.string()}, network);
+  }
+
+  const fs::path folder_ = fs::path(::testing::TempDir()) /
+                           ("trio_" + std::to_string(getpid()));
+};
+
+TEST_F(TrioTest, OnlyANetworkWithoutAnyEffectIsGoneAround) {
+  const auto plain = Start({});
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_THAT((*plain)->Connect({}), IsOkAndHolds(kDirect));
+  for (const LinkOptions& link : {LinkOptions{.bytes_per_second = 1e6},
+                                  LinkOptions{.mean_bytes_to_drop = 1e4},
+                                  LinkOptions{.mean_bytes_to_reset = 1e4}}) {
+    const auto trio = Start(link);
+    ASSERT_THAT(trio, IsOk());
+    // A busy machine misses a round trip of 0, and has then tried to meet it.
+    const auto coordinator = (*trio)->Connect({});
+    if (absl::IsFailedPrecondition(coordinator.status())) continue;
+    EXPECT_THAT(coordinator, IsOkAndHolds(kProxied));
+  }
+}
+
+}  // namespace
+}  // namespace outrider::bench
