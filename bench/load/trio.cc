@@ -124,14 +124,17 @@ absl::Status Trio::StartNodes(const TrioOptions& options) {
 
 absl::Status Trio::StartProxies() {
   OUTRIDER_ASSIGN_OR_RETURN(echo_, EchoServer::Start());
-  const auto start = [this](const std::string& target) {
-    return DelayProxy::Start({.target = target, .link = network_});
+  // Delay and jitter come with Connect.
+  LinkOptions link = network_;
+  link.jitter = {};
+  const auto start = [&link](const std::string& target) {
+    return DelayProxy::Start({.target = target, .link = link});
   };
   OUTRIDER_ASSIGN_OR_RETURN(verifier_proxy_, start(verifier_));
   OUTRIDER_ASSIGN_OR_RETURN(drafter_proxy_, start(drafter_));
   OUTRIDER_ASSIGN_OR_RETURN(
-      echo_proxy_, DelayProxy::Start({.target = echo_->address(),
-                                      .link = DelayAlone(network_)}));
+      echo_proxy_, DelayProxy::Start(
+                       {.target = echo_->address(), .link = DelayAlone(link)}));
   return absl::OkStatus();
 }
 

@@ -31,9 +31,9 @@ class TrioTest : public ::testing::Test {
     fs::create_directories(folder_);
     Write("outrider-verifier", Serving(kVerifier));
     Write("outrider-drafter", Serving(kDrafter));
-    Write("outrider-coordinator",
-          std::string("case \"$*\" in *'--verifier ") + kVerifier + " '*) " +
-              Serving(kDirect) + ";; *) " + Serving(kProxied) + ";; esac");
+    Write("outrider-coordinator", std::string("case \"$*\" in *'--verifier ") +
+                                      kVerifier + " '*) " + Serving(kDirect) +
+                                      ";; *) " + Serving(kProxied) + ";; esac");
   }
   ~TrioTest() override { fs::remove_all(folder_); }
 
@@ -49,9 +49,13 @@ class TrioTest : public ::testing::Test {
     return Trio::Start({.programs = folder_.string()}, network);
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) /
-                           ("trio_" + std::to_string(getpid()));
+  const fs::path folder_ =
+      fs::path(::testing::TempDir()) / ("trio_" + std::to_string(getpid()));
 };
+
+TEST_F(TrioTest, JitterComesWithTheDelay) {
+  EXPECT_THAT(Start({.jitter = std::chrono::milliseconds(1)}), IsOk());
+}
 
 TEST_F(TrioTest, OnlyANetworkWithoutAnyEffectIsGoneAround) {
   const auto plain = Start({});
