@@ -204,10 +204,11 @@ absl::StatusOr<std::string> Trio::ConnectTunnels(const RoundTrips& nominal) {
 
 absl::StatusOr<double> Trio::Calibrate(const FarEnd& end, double nominal_ms) {
   const LinkOptions link = Link(nominal_ms);
-  OUTRIDER_RETURN_IF_ERROR(end.tunnel->SetLink(link));
+  OUTRIDER_RETURN_IF_ERROR(end.tunnel->SetLink(DelayAlone(link)));
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::chrono::nanoseconds achieved,
       outrider::bench::Calibrate(*end.tunnel, end.space, link));
+  OUTRIDER_RETURN_IF_ERROR(end.tunnel->SetLink(link));
   return MillisecondsOf(achieved);
 }
 
@@ -217,11 +218,10 @@ LinkOptions Trio::Link(double rtt_ms) const {
   return link;
 }
 
-// The echo has a proxy of its own with the same link: nodes answer only gRPC.
+// The echo has a proxy of its own with the same delay: nodes answer only gRPC.
 absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
   constexpr int kTries = 3;
-  LinkOptions link = Link(nominal_ms);
-  link.mean_bytes_to_drop = link.mean_bytes_to_reset = 0;
+  const LinkOptions link = DelayAlone(Link(nominal_ms));
   OUTRIDER_RETURN_IF_ERROR(echo_proxy_->SetLink(link));
   const std::chrono::nanoseconds nominal = 2 * link.delay;
   const int num_echoes = nominal_ms < 10 ? 21 : 5;

@@ -59,7 +59,8 @@ class Trio {
       const TrioOptions& options, const LinkOptions& network);
 
   // Sets the network and says where to send requests to. FAILED_PRECONDITION:
-  // an echo through it was off by more than 5 % + 0.3 ms, three times.
+  // an echo through it, without the limit of bandwidth, was off by more than
+  // 5 % + 0.3 ms and twice the jitter, three times.
   absl::StatusOr<std::string> Connect(const RoundTrips& nominal);
   // The coordinator that has no network to its nodes, then the one that has.
   std::vector<std::string> coordinators() const {

@@ -70,7 +70,8 @@ class Tunnel {
 
 // The median echo through the tunnel, by TCP. FAILED_PRECONDITION: twice the
 // link's delay is missed by more than RoundTripTolerance (jitter widens it):
-// figures measured through it would carry a wrong label.
+// figures measured through it would carry a wrong label. Needs a tunnel whose
+// link has DelayAlone, as to send an echo takes a limited one longer.
 absl::StatusOr<std::chrono::nanoseconds> Calibrate(const Tunnel& tunnel,
                                                    const NetworkNamespace& far,
                                                    const LinkOptions& link);

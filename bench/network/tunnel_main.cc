@@ -33,8 +33,8 @@ struct Flags {
 constexpr char kFooter[] =
     R"(The program runs in a network of its own, which {host} in its arguments
 stands for, and is reached from here at that address. Needs root. The round trip
-is measured before the program starts, and refused if it is off by more than
-5 % + 0.3 ms. It has no terminal to ask at. Ctrl-C and SIGTERM go to it, and its
+is measured before the program starts, without the limit of --bandwidth, and
+refused if it is off by more than 5 % + 0.3 ms and twice the jitter. It has no terminal to ask at. Ctrl-C and SIGTERM go to it, and its
 exit status is ours.
 Nothing is left behind, however it ends.
 
@@ -104,18 +104,21 @@ absl::StatusOr<int> Run(const Flags& flags, const sigset_t& signals) {
   options.link.bytes_per_second = flags.megabits_per_second * 1e6 / 8;
   OUTRIDER_ASSIGN_OR_RETURN(const NetworkNamespace space,
                             NetworkNamespace::Create());
+  const LinkOptions link = options.link;
+  options.link = DelayAlone(link);
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<Tunnel> tunnel,
                             Tunnel::Start(space, options));
   // A lossy echo measures retransmissions: no figure to hold anyone to.
   if (options.loss == 0) {
     OUTRIDER_ASSIGN_OR_RETURN(const std::chrono::nanoseconds achieved,
-                              Calibrate(*tunnel, space, options.link));
+                              Calibrate(*tunnel, space, link));
     std::cerr << absl::StrFormat(
         "outrider-tunnel: %s is %.2f ms away (asked for: %g ms)\n",
         tunnel->far_host(),
         std::chrono::duration<double, std::milli>(achieved).count(),
         flags.round_trip_ms);
   }
+  OUTRIDER_RETURN_IF_ERROR(tunnel->SetLink(link));
   std::vector<std::string> command;
   for (const std::string& word : flags.command) {
     command.push_back(
