@@ -165,10 +165,8 @@ double Measurement::asked_ahead() const {
 }
 
 double Measurement::speedup() const {
-  const Load& load = point.cell.load;
-  if (load.is_crowd()) return tokens_per_second * plain_token_ms / 1e3;
-  const double users = load.is_open() ? 1 : mean_in_flight;
-  return Ratio(users * plain_token_ms, token_ms.mean);
+  return point.cell.load.is_crowd() ? tokens_per_second * plain_token_ms / 1e3
+                                    : Ratio(plain_token_ms, token_ms.mean);
 }
 
 double Measurement::network_speedup() const {
