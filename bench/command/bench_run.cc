@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "bench/command/deployment.h"
 #include "bench/load/machine.h"
+#include "core/base/child_cancellation.h"
 #include "core/base/status_macros.h"
+#include "core/base/stoppable_sleep.h"
 #include "core/sampling/sampling_params.h"
 
 namespace outrider::bench {
@@ -82,6 +85,10 @@ absl::Status BenchRun::MeasureInside() {
   return absl::OkStatus();
 }
 
+absl::Status BenchRun::CheckPrograms() const {
+  return trio_ == nullptr ? absl::OkStatus() : trio_->CheckPrograms();
+}
+
 LoadOptions BenchRun::ToLoad(const Point& point) const {
   const BenchFlags& flags = options_.flags;
   const auto seconds = [](double value) {
@@ -109,17 +116,30 @@ LoadOptions BenchRun::ToLoad(const Point& point) const {
   return load;
 }
 
+LoadResult BenchRun::Generate(absl::Span<const Prompt> prompts,
+                              const LoadOptions& load) {
+  ChildCancellation running(cancellation_);
+  const std::jthread watch([this, &running](const std::stop_token& stop) {
+    while (SleepUnlessStopped(std::chrono::milliseconds(200), stop)) {
+      if (!CheckPrograms().ok()) return running.get().Cancel();
+    }
+  });
+  return GenerateLoad(*client_, prompts, load, running.get());
+}
+
 absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
                                                    const Baselines& baselines) {
+  OUTRIDER_RETURN_IF_ERROR(CheckPrograms());
   OUTRIDER_RETURN_IF_ERROR(MeasureInside());
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
   // All K of a row use the same prompts, another repeat others.
   const size_t first = FirstPrompt(options_, point.repeat);
   const size_t end = FirstPrompt(options_, point.repeat + 1);
-  const LoadResult result = GenerateLoad(
-      *client_, absl::MakeSpan(options_.prompts).subspan(first, end - first),
-      ToLoad(point), cancellation_);
+  const LoadResult result =
+      Generate(absl::MakeSpan(options_.prompts).subspan(first, end - first),
+               ToLoad(point));
   if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
+  OUTRIDER_RETURN_IF_ERROR(CheckPrograms());
   Measurement measured = Measure(point, result);
   measured.origin = DescribeOrigin(options_.configuration.is_simulated);
   AddBaselines(baselines, measured);

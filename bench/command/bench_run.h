@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "bench/command/bench_options.h"
 #include "bench/command/progress.h"
 #include "bench/load/baselines.h"
@@ -25,7 +26,8 @@ class BenchRun {
   static absl::StatusOr<std::unique_ptr<BenchRun>> Start(
       const BenchOptions& options, Cancellation& cancellation);
 
-  // FAILED_PRECONDITION: the network could not be emulated this time.
+  // FAILED_PRECONDITION: the network could not be emulated this time;
+  // UNAVAILABLE: a program of the trio has ended, and no point can follow.
   absl::StatusOr<Measurement> MeasurePoint(const Point& point,
                                            const Baselines& baselines);
 
@@ -36,7 +38,13 @@ class BenchRun {
   // Points the client at the coordinator with this network.
   absl::Status Connect(const Point& point);
   absl::Status MeasureInside();
+  // Whether all of a trio of its own runs.
+  absl::Status CheckPrograms() const;
   LoadOptions ToLoad(const Point& point) const;
+  // Puts it on the coordinator. Should a program of the trio end, so does the
+  // load: its requests would wait for that one until they time out.
+  LoadResult Generate(absl::Span<const Prompt> prompts,
+                      const LoadOptions& load);
   void AddBaselines(const Baselines& baselines, Measurement& measured) const;
 
   const BenchOptions& options_;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@
 namespace outrider::bench {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+// The exit status, or 128 + the signal that ended it, of what waitpid gives.
+int StatusNumber(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     const std::vector<std::string>& arguments, const Cores& cores) {
@@ -56,7 +66,7 @@ ChildProcess::ChildProcess(std::string name, pid_t pid, Socket out,
       errors_(std::move(errors)) {}
 
 ChildProcess::~ChildProcess() {
-  if (is_reaped_) return;
+  if (status_.has_value()) return;
   kill(pid_, SIGTERM);
   for (int i = 0; i < 1000; ++i) {
     if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
@@ -78,20 +88,25 @@ bool ChildProcess::ReadSome(Clock::time_point latest) {
   return count > 0;
 }
 
-absl::Status ChildProcess::Failure() const {
+absl::Status ChildProcess::Failure(absl::string_view did) const {
   std::array<char, 2000> buffer;
-  const ssize_t count = pread(errors_.fd(), buffer.data(), buffer.size(), 0);
+  struct stat file = {};
+  fstat(errors_.fd(), &file);
+  const off_t begin =
+      std::max<off_t>(0, file.st_size - static_cast<off_t>(buffer.size()));
+  const ssize_t count =
+      pread(errors_.fd(), buffer.data(), buffer.size(), begin);
   const absl::string_view words = absl::StripAsciiWhitespace(
       absl::string_view(buffer.data(), std::max<ssize_t>(count, 0)));
   return absl::UnavailableError(absl::StrCat(
-      name_, " did not run: ", words.empty() ? "it said nothing" : words));
+      name_, " ", did, ": ", words.empty() ? "it said nothing" : words));
 }
 
 absl::StatusOr<std::string> ChildProcess::ReadLine(
     std::chrono::milliseconds longest) {
   const Clock::time_point latest = Clock::now() + longest;
   while (out_.find('\n') == std::string::npos) {
-    if (!ReadSome(latest)) return Failure();
+    if (!ReadSome(latest)) return Failure("did not run");
   }
   const size_t end = out_.find('\n');
   std::string line = out_.substr(0, end);
@@ -116,13 +131,26 @@ absl::StatusOr<std::string> ChildProcess::ListenAddress(
   }
 }
 
-void ChildProcess::Signal(int signal) { kill(pid_, signal); }
+absl::Status ChildProcess::CheckRuns() {
+  int status = 0;
+  if (!status_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) {
+    status_ = status;
+  }
+  if (!status_.has_value()) return absl::OkStatus();
+  return Failure(absl::StrCat("ended with status ", StatusNumber(*status_)));
+}
+
+void ChildProcess::Signal(int signal) {
+  if (!status_.has_value()) kill(pid_, signal);
+}
 
 int ChildProcess::Wait() {
-  int status = 0;
-  waitpid(pid_, &status, 0);
-  is_reaped_ = true;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (!status_.has_value()) {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    status_ = status;
+  }
+  return StatusNumber(*status_);
 }
 
 absl::StatusOr<std::string> ChildProcess::ReadAll(
@@ -130,8 +158,8 @@ absl::StatusOr<std::string> ChildProcess::ReadAll(
   const Clock::time_point latest = Clock::now() + longest;
   while (ReadSome(latest)) {
   }
-  if (Clock::now() >= latest) return Failure();
-  if (Wait() != 0) return Failure();
+  if (Clock::now() >= latest) return Failure("did not run");
+  if (Wait() != 0) return Failure("did not run");
   return out_;
 }
 

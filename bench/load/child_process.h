@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "bench/load/core_placement.h"
 #include "bench/network/socket.h"
 
@@ -40,6 +42,10 @@ class ChildProcess {
   // last words, where it failed or was interrupted with us.
   absl::StatusOr<std::string> ReadAll(std::chrono::milliseconds longest);
 
+  // UNAVAILABLE with its last words, where it has ended.
+  absl::Status CheckRuns();
+
+  // Nothing once it has ended, and this object knows.
   void Signal(int signal);
   // Blocks until it ends: the exit status, or 128 + the signal that ended it.
   int Wait();
@@ -49,14 +55,15 @@ class ChildProcess {
 
   // What is there, added to out_; false at the end or after `longest`.
   bool ReadSome(std::chrono::steady_clock::time_point latest);
-  absl::Status Failure() const;
+  // UNAVAILABLE: what it did, and what it wrote last to standard error.
+  absl::Status Failure(absl::string_view did) const;
 
   const std::string name_;
   const pid_t pid_;
   const Socket output_;
   const Socket errors_;
   std::string out_;
-  bool is_reaped_ = false;
+  std::optional<int> status_ = {};  // waitpid's, once it has ended
 };
 
 }  // namespace outrider::bench

@@ -194,6 +194,13 @@ absl::StatusOr<std::string> Trio::Connect(const RoundTrips& nominal) {
   return coordinator_;
 }
 
+absl::Status Trio::CheckPrograms() {
+  for (const std::unique_ptr<ChildProcess>& program : programs_) {
+    OUTRIDER_RETURN_IF_ERROR(program->CheckRuns());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> Trio::ConnectTunnels(const RoundTrips& nominal) {
   OUTRIDER_ASSIGN_OR_RETURN(achieved_.verifier_ms,
                             Calibrate(*verifier_end_, nominal.verifier_ms));

@@ -10,23 +10,13 @@
 #include "absl/status/statusor.h"
 #include "bench/load/child_process.h"
 #include "bench/load/core_placement.h"
+#include "bench/load/simulation.h"
 #include "bench/network/delay_proxy.h"
 #include "bench/network/echo.h"
 #include "bench/network/far_end.h"
 #include "core/base/cancellation.h"
 
 namespace outrider::bench {
-
-// A timing model in place of weights, on both nodes.
-struct Simulation {
-  double draft_ms = 0;       // a drafter's pass
-  double draft_row_ms = 0;   // and each token of it
-  double verify_ms = 0;      // a pass
-  double verify_row_ms = 0;  // and each token of it
-  double acceptance = 0;
-  double outcome_hit = 0;  // of refused drafts: the drafter guesses the next
-  int vocab_size = 256;
-};
 
 struct TrioOptions {
   std::string programs = {};  // folder of the three programs
@@ -62,6 +52,8 @@ class Trio {
   // an echo through it, without the limit of bandwidth, was off by more than
   // 5 % + 0.3 ms and twice the jitter, three times.
   absl::StatusOr<std::string> Connect(const RoundTrips& nominal);
+  // UNAVAILABLE with its last words, where one of the programs has ended.
+  absl::Status CheckPrograms();
   // The coordinator that has no network to its nodes, then the one that has.
   std::vector<std::string> coordinators() const {
     return {direct_coordinator_, coordinator_};

@@ -16,6 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 using ::outrider::testing::IsOk;
+using ::outrider::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // Addresses that nobody connects to.
 constexpr char kVerifier[] = "127.0.0.1:1";
@@ -82,6 +85,25 @@ TEST_F(TrioTest, ALimitOfBandwidthDoesNotCountAsAMissedRoundTrip) {
       (*trio)->Connect({.drafter_ms = 200, .verifier_ms = 200});
   ASSERT_THAT(coordinator, IsOk());
   EXPECT_EQ(*coordinator, kProxied);
+}
+
+TEST_F(TrioTest, AProgramThatHasEndedIsSaidWithItsLastWords) {
+  Write("outrider-drafter",
+        std::string("echo listening on ") + kDrafter +
+            "; while [ ! -e \"$0.end\" ]; do sleep 0.05; done; "
+            "head -c 3000 /dev/zero | tr '\\0' x >&2; echo no memory >&2; "
+            "exit 3");
+  const auto trio = Start({});
+  ASSERT_THAT(trio, IsOk());
+  EXPECT_THAT((*trio)->CheckPrograms(), IsOk());
+  std::ofstream(folder_ / "outrider-drafter.end") << "now";
+  absl::Status status;
+  while (status.ok()) status = (*trio)->CheckPrograms();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr("outrider-drafter ended with "
+                                               "status 3: x"),
+                                     HasSubstr("no memory"))));
+  EXPECT_EQ((*trio)->CheckPrograms(), status);
 }
 
 }  // namespace

@@ -94,6 +94,17 @@ class BenchTest(BenchingTest):
         self.bench("sweep", *SIMULATED, "--simulate-acceptance", "0.5", *cells, "--resume")
         self.assertEqual(len(self.results()), 20)
 
+    def test_a_node_that_dies_ends_the_sweep_and_is_named(self):
+        program = self.start_bench("sweep", *SIMULATED, "--rtt", "0", "--concurrency", "1", "--seconds", "2")
+        wait_until("a point is measured", lambda: "1/" in program.err())
+        verifier, = (pid for pid in children_of(program.process.pid)
+                     if b"outrider-verifier" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(verifier, signal.SIGKILL)
+        self.assertEqual(program.wait(), FAILED)
+        self.assertIn("outrider-verifier ended with status 137", program.err())
+        self.assertLess(len(self.results()), 5)
+        self.assertEqual([row["failures"] for row in self.results()], [0] * len(self.results()))
+
     def test_a_model_that_does_not_load_is_said_in_its_own_words(self):
         program = self.start_bench("run", "--target-model", self.folder / "none",
                                    "--draft-model", self.folder / "none")
