@@ -76,12 +76,12 @@ ChildProcess::~ChildProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-bool ChildProcess::ReadSome(Clock::time_point latest) {
+absl::StatusOr<bool> ChildProcess::ReadSome(Clock::time_point latest) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       latest - Clock::now());
   pollfd polled = {output_.fd(), POLLIN, 0};
   const int timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
-  if (poll(&polled, 1, timeout) <= 0) return false;
+  if (poll(&polled, 1, timeout) <= 0) return Failure("timed out");
   std::array<char, 4096> buffer;
   const ssize_t count = read(output_.fd(), buffer.data(), buffer.size());
   if (count > 0) out_.append(buffer.data(), count);
@@ -106,7 +106,8 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(
     std::chrono::milliseconds longest) {
   const Clock::time_point latest = Clock::now() + longest;
   while (out_.find('\n') == std::string::npos) {
-    if (!ReadSome(latest)) return Failure("did not run");
+    OUTRIDER_ASSIGN_OR_RETURN(const bool is_more, ReadSome(latest));
+    if (!is_more) return Failure("did not run");
   }
   const size_t end = out_.find('\n');
   std::string line = out_.substr(0, end);
@@ -156,9 +157,10 @@ int ChildProcess::Wait() {
 absl::StatusOr<std::string> ChildProcess::ReadAll(
     std::chrono::milliseconds longest) {
   const Clock::time_point latest = Clock::now() + longest;
-  while (ReadSome(latest)) {
+  bool is_more = true;
+  while (is_more) {
+    OUTRIDER_ASSIGN_OR_RETURN(is_more, ReadSome(latest));
   }
-  if (Clock::now() >= latest) return Failure("did not run");
   if (Wait() != 0) return Failure("did not run");
   return out_;
 }

@@ -53,8 +53,9 @@ class ChildProcess {
  private:
   ChildProcess(std::string name, pid_t pid, Socket out, Socket errors);
 
-  // What is there, added to out_; false at the end or after `longest`.
-  bool ReadSome(std::chrono::steady_clock::time_point latest);
+  // Adds what is there to out_; false at its end. UNAVAILABLE with its last
+  // words, where nothing comes until `latest`.
+  absl::StatusOr<bool> ReadSome(std::chrono::steady_clock::time_point latest);
   // UNAVAILABLE: what it did, and what it wrote last to standard error.
   absl::Status Failure(absl::string_view did) const;
 

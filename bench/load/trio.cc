@@ -16,8 +16,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::chrono::seconds kStartTimeout(60);
-constexpr std::chrono::seconds kMeasureTimeout(300);
+// Large models load for minutes. One that cannot load ends, and is not waited
+// for.
+constexpr std::chrono::minutes kStartTimeout(10);
+constexpr std::chrono::minutes kMeasureTimeout(15);
 
 double MillisecondsOf(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
