@@ -480,6 +480,17 @@ TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
   EXPECT_THAT(File("results.jsonl"), HasSubstr("without its last message"));
 }
 
+TEST_F(BenchCommandTest, AnInterruptDoesNotWaitForTheNextRequestToBeDue) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  std::jthread interrupt([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    cancellation_.Cancel();
+  });
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--rate",
+                 "0.01", "--seconds", "100000"}),
+            client::kExitInterrupted);
+}
+
 TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndWritesItsReports) {
   const ScriptedGenerationService service(
       {.updates = {client::StartUpdate()}, .waits_for_cancel = true});

@@ -47,9 +47,10 @@ absl::StatusOr<std::unique_ptr<BenchRun>> BenchRun::Start(
   OUTRIDER_ASSIGN_OR_RETURN(
       run->draft_step_ms_,
       MeasureDraftStepMs(options.trio,
-                         options.request.temperature >= kGreedyTemperature));
-  OUTRIDER_ASSIGN_OR_RETURN(run->trio_,
-                            Trio::Start(options.trio, options.network));
+                         options.request.temperature >= kGreedyTemperature,
+                         cancellation));
+  OUTRIDER_ASSIGN_OR_RETURN(
+      run->trio_, Trio::Start(options.trio, options.network, cancellation));
   for (const std::string& coordinator : run->trio_->coordinators()) {
     // They have only just been started.
     OUTRIDER_RETURN_IF_ERROR(
@@ -81,7 +82,8 @@ absl::Status BenchRun::MeasureInside() {
   if (trio_ == nullptr) return absl::OkStatus();
   // Timing models have one time; that of real ones drifts with the machine.
   if (inside_.has_value() && options_.trio.simulation) return absl::OkStatus();
-  OUTRIDER_ASSIGN_OR_RETURN(inside_, MeasureVerifier(options_.trio));
+  OUTRIDER_ASSIGN_OR_RETURN(inside_,
+                            MeasureVerifier(options_.trio, cancellation_));
   return absl::OkStatus();
 }
 

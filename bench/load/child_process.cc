@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -63,7 +64,8 @@ ChildProcess::ChildProcess(std::string name, pid_t pid, Socket out,
     : name_(std::move(name)),
       pid_(pid),
       output_(std::move(out)),
-      errors_(std::move(errors)) {}
+      errors_(std::move(errors)),
+      interruption_(eventfd(0, EFD_CLOEXEC)) {}
 
 ChildProcess::~ChildProcess() {
   if (status_.has_value()) return;
@@ -79,9 +81,13 @@ ChildProcess::~ChildProcess() {
 absl::StatusOr<bool> ChildProcess::ReadSome(Clock::time_point latest) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       latest - Clock::now());
-  pollfd polled = {output_.fd(), POLLIN, 0};
+  std::array<pollfd, 2> polled = {
+      {{interruption_.fd(), POLLIN, 0}, {output_.fd(), POLLIN, 0}}};
   const int timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
-  if (poll(&polled, 1, timeout) <= 0) return Failure("timed out");
+  if (poll(polled.data(), polled.size(), timeout) <= 0) {
+    return Failure("timed out");
+  }
+  if (polled[0].revents != 0) return absl::CancelledError("interrupted");
   std::array<char, 4096> buffer;
   const ssize_t count = read(output_.fd(), buffer.data(), buffer.size());
   if (count > 0) out_.append(buffer.data(), count);
@@ -131,6 +137,8 @@ absl::StatusOr<std::string> ChildProcess::ListenAddress(
     return line.substr(begin, line.find(' ', begin) - begin);
   }
 }
+
+void ChildProcess::Interrupt() { eventfd_write(interruption_.fd(), 1); }
 
 absl::Status ChildProcess::CheckRuns() {
   int status = 0;

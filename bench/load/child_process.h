@@ -19,7 +19,7 @@ namespace outrider::bench {
 
 // A program that runs beside this one. It is in a session of its own, so that
 // Ctrl-C reaches only us; it is killed should the thread that started it die.
-// Thread-compatible.
+// Thread-compatible, but for Interrupt.
 class ChildProcess {
  public:
   // `arguments` begins with the program's path. It runs on `cores`, or where
@@ -39,9 +39,11 @@ class ChildProcess {
   // UNAVAILABLE with its last words, where it does not.
   absl::StatusOr<std::string> ListenAddress(std::chrono::milliseconds longest);
   // Blocks until it ends by itself: all of its output. UNAVAILABLE with its
-  // last words, where it failed or was interrupted with us.
+  // last words, where it failed.
   absl::StatusOr<std::string> ReadAll(std::chrono::milliseconds longest);
 
+  // Ends reads, blocked ones and those to come, with CANCELLED. Thread-safe.
+  void Interrupt();
   // UNAVAILABLE with its last words, where it has ended.
   absl::Status CheckRuns();
 
@@ -54,7 +56,7 @@ class ChildProcess {
   ChildProcess(std::string name, pid_t pid, Socket out, Socket errors);
 
   // Adds what is there to out_; false at its end. UNAVAILABLE with its last
-  // words, where nothing comes until `latest`.
+  // words, where nothing comes until `latest`. CANCELLED.
   absl::StatusOr<bool> ReadSome(std::chrono::steady_clock::time_point latest);
   // UNAVAILABLE: what it did, and what it wrote last to standard error.
   absl::Status Failure(absl::string_view did) const;
@@ -63,6 +65,7 @@ class ChildProcess {
   const pid_t pid_;
   const Socket output_;
   const Socket errors_;
+  const Socket interruption_;  // readable once there was one
   std::string out_;
   std::optional<int> status_ = {};  // waitpid's, once it has ended
 };

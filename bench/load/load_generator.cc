@@ -42,7 +42,10 @@ class Run {
   LoadResult Go() {
     const Clock::time_point start = Clock::now();
     if (options_.load.is_open()) {
+      const uint64_t registration =
+          cancellation_.OnCancel([this] { StopArrivals(); });
       Arrive(start);
+      cancellation_.Forget(registration);
     } else {
       std::vector<std::jthread> users;
       for (int i = 0; i < options_.load.concurrency; ++i) {
@@ -73,9 +76,9 @@ class Run {
       const Clock::time_point due =
           start + std::chrono::duration_cast<Clock::duration>(
                       std::chrono::duration<double>(seconds));
-      std::this_thread::sleep_until(due);
+      if (!WaitUntil(due)) return;
       auto request = NextRequest();
-      if (!request || cancellation_.cancelled()) return;
+      if (!request) return;
       WaitForRoom();
       requests.emplace_back([this, request = *std::move(request), due] {
         Record(Send(request, due));
@@ -84,6 +87,19 @@ class Run {
         has_room_.NotifyOne();
       });
     }
+  }
+
+  void StopArrivals() {
+    MutexLock lock(mu_);
+    is_stopped_ = true;
+    stopped_.NotifyOne();
+  }
+  // False where arrivals are to stop.
+  bool WaitUntil(Clock::time_point due) {
+    MutexLock lock(mu_);
+    while (!is_stopped_ && stopped_.WaitUntil(mu_, due)) {
+    }
+    return !is_stopped_;
   }
 
   void WaitForRoom() {
@@ -134,6 +150,8 @@ class Run {
 
   Mutex mu_;
   CondVar has_room_;
+  CondVar stopped_;
+  bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
   size_t num_taken_ ABSL_GUARDED_BY(mu_) = 0;
   int num_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   LoadResult result_ ABSL_GUARDED_BY(mu_);

@@ -59,21 +59,47 @@ Cores DrafterCores(const TrioOptions& options) {
   return options.placement ? options.placement->drafter : Cores();
 }
 
+// Ends what blocks in reading from a program, should a cancellation come
+// meanwhile.
+class CancelledReads {
+ public:
+  CancelledReads(ChildProcess& program, Cancellation& cancellation)
+      : cancellation_(cancellation),
+        registration_(
+            cancellation.OnCancel([&program] { program.Interrupt(); })) {}
+  CancelledReads(const CancelledReads&) = delete;
+  CancelledReads& operator=(const CancelledReads&) = delete;
+  ~CancelledReads() { cancellation_.Forget(registration_); }
+
+ private:
+  Cancellation& cancellation_;
+  const uint64_t registration_;
+};
+
+// A program to measure, and where.
+struct Measured {
+  std::string name = {};
+  std::vector<std::string> flags = {};
+  Cores cores = {};
+};
+
 absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
-                                const std::string& name,
-                                const std::vector<std::string>& flags,
-                                const Cores& cores) {
+                                const Measured& measured,
+                                Cancellation& cancellation) {
   std::vector<std::string> arguments = {
-      absl::StrCat(options.programs, "/", name), "--measure", "--json"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
+      absl::StrCat(options.programs, "/", measured.name), "--measure",
+      "--json"};
+  arguments.insert(arguments.end(), measured.flags.begin(),
+                   measured.flags.end());
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> program,
-                            ChildProcess::Start(arguments, cores));
+                            ChildProcess::Start(arguments, measured.cores));
+  const CancelledReads cancelled(*program, cancellation);
   OUTRIDER_ASSIGN_OR_RETURN(const std::string text,
                             program->ReadAll(kMeasureTimeout));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InternalError(
-        absl::StrCat(name, " --measure --json did not print JSON"));
+        absl::StrCat(measured.name, " --measure --json did not print JSON"));
   }
   return json;
 }
@@ -81,8 +107,9 @@ absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trio>> Trio::Start(const TrioOptions& options,
-                                                  const LinkOptions& network) {
-  std::unique_ptr<Trio> trio(new Trio(network));
+                                                  const LinkOptions& network,
+                                                  Cancellation& cancellation) {
+  std::unique_ptr<Trio> trio(new Trio(network, cancellation));
   if (options.uses_tunnels) {
     // Delay and jitter come with Connect.
     const LinkOptions link = {.seed = network.seed};
@@ -160,6 +187,7 @@ absl::StatusOr<std::string> Trio::StartProgram(
   OUTRIDER_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> program,
                             ChildProcess::Start(arguments, cores));
   entered.reset();
+  const CancelledReads cancelled(*program, cancellation_);
   OUTRIDER_ASSIGN_OR_RETURN(std::string address,
                             program->ListenAddress(kStartTimeout));
   programs_.push_back(std::move(program));
@@ -252,11 +280,15 @@ absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
       nominal_ms, achieved_ms));
 }
 
-absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
+absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options,
+                                            Cancellation& cancellation) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
-      RunMeasure(options, "outrider-verifier", VerifierFlags(options),
-                 VerifierCores(options)));
+      RunMeasure(options,
+                 {.name = "outrider-verifier",
+                  .flags = VerifierFlags(options),
+                  .cores = VerifierCores(options)},
+                 cancellation));
   InsideTimes times;
   times.plain_token_ms = 1e3 / json.value("plain_tokens_per_second", 1e-9);
   times.plain_sampled_token_ms =
@@ -266,11 +298,15 @@ absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options) {
 }
 
 absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
-                                          bool is_sampled) {
+                                          bool is_sampled,
+                                          Cancellation& cancellation) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const Json json,
-      RunMeasure(options, "outrider-drafter", DrafterFlags(options),
-                 DrafterCores(options)));
+      RunMeasure(options,
+                 {.name = "outrider-drafter",
+                  .flags = DrafterFlags(options),
+                  .cores = DrafterCores(options)},
+                 cancellation));
   return json.value(is_sampled ? "draft_sampled_step_ms" : "draft_step_ms",
                     0.0);
 }

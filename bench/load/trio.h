@@ -44,9 +44,10 @@ struct RoundTrips {
 class Trio {
  public:
   // UNAVAILABLE says what a program said where it did not start;
-  // PERMISSION_DENIED: tunnels need root.
+  // PERMISSION_DENIED: tunnels need root; CANCELLED.
   static absl::StatusOr<std::unique_ptr<Trio>> Start(
-      const TrioOptions& options, const LinkOptions& network);
+      const TrioOptions& options, const LinkOptions& network,
+      Cancellation& cancellation);
 
   // Sets the network and says where to send requests to. FAILED_PRECONDITION:
   // an echo through it, without the limit of bandwidth, was off by more than
@@ -62,7 +63,8 @@ class Trio {
   const RoundTrips& achieved() const { return achieved_; }
 
  private:
-  explicit Trio(const LinkOptions& network) : network_(network) {}
+  Trio(const LinkOptions& network, Cancellation& cancellation)
+      : network_(network), cancellation_(cancellation) {}
 
   absl::Status StartNodes(const TrioOptions& options);
   absl::Status StartProxies();
@@ -79,6 +81,7 @@ class Trio {
   absl::StatusOr<double> Calibrate(double nominal_ms);
 
   const LinkOptions network_;
+  Cancellation& cancellation_;
   RoundTrips achieved_;
   std::string verifier_;
   std::string drafter_;
@@ -96,16 +99,18 @@ class Trio {
 };
 
 // What the models do inside their own processes: `--measure`, while the others
-// idle.
+// idle. Ends early, with CANCELLED, as the others do.
 struct InsideTimes {
   double plain_token_ms = 0;          // plain decoding in the verifier, greedy
   double plain_sampled_token_ms = 0;  // at temperature 1
   std::vector<double> rows_ms = {};   // T(1), T(2), ...
 };
-absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options);
+absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options,
+                                            Cancellation& cancellation);
 // One token by the drafter: its greatest, or drawn at temperature 1.
 absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
-                                          bool is_sampled);
+                                          bool is_sampled,
+                                          Cancellation& cancellation);
 
 }  // namespace outrider::bench
 

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "core/testing/status_matchers.h"
 
@@ -48,11 +49,12 @@ class TrioTest : public ::testing::Test {
     fs::permissions(path, fs::perms::owner_all);
   }
   absl::StatusOr<std::unique_ptr<Trio>> Start(const LinkOptions& network) {
-    return Trio::Start({.programs = folder_.string()}, network);
+    return Trio::Start({.programs = folder_.string()}, network, cancellation_);
   }
 
   const fs::path folder_ =
       fs::path(::testing::TempDir()) / ("trio_" + std::to_string(getpid()));
+  Cancellation cancellation_;
 };
 
 TEST_F(TrioTest, JitterComesWithTheDelay) {
@@ -85,6 +87,22 @@ TEST_F(TrioTest, ALimitOfBandwidthDoesNotCountAsAMissedRoundTrip) {
       (*trio)->Connect({.drafter_ms = 200, .verifier_ms = 200});
   ASSERT_THAT(coordinator, IsOk());
   EXPECT_EQ(*coordinator, kProxied);
+}
+
+TEST_F(TrioTest, ACancellationEndsTheWaitForAProgramThatLoadsOrMeasures) {
+  for (const char* name : {"outrider-verifier", "outrider-drafter"}) {
+    Write(name, "exec sleep 1000");
+  }
+  std::jthread interrupt([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    cancellation_.Cancel();
+  });
+  const TrioOptions options = {.programs = folder_.string()};
+  EXPECT_THAT(Start({}), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(MeasureVerifier(options, cancellation_),
+              StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(MeasureDraftStepMs(options, /*is_sampled=*/false, cancellation_),
+              StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(TrioTest, AProgramThatHasEndedIsSaidWithItsLastWords) {
