@@ -177,7 +177,8 @@ int Bench(BenchOptions& options, const CommandIo& io,
   }
   const Report report =
       MakeReport(options.configuration, results.measurements());
-  const absl::Status written = WriteReports(report, results);
+  const absl::Status written =
+      report.cells.empty() ? absl::OkStatus() : WriteReports(report, results);
   if (cancellation.cancelled()) {
     io.err << "interrupted: " << results.measurements().size()
            << " points are in " << options.flags.out << "; --resume goes on\n";
@@ -185,6 +186,7 @@ int Bench(BenchOptions& options, const CommandIo& io,
   }
   if (!is_complete.ok()) return Fail(io, is_complete.status());
   if (!written.ok()) return client::FailCall(io.err, written);
+  if (report.cells.empty()) return client::Finish(io, client::kExitFailed);
   io.out << ToMarkdown(report) << "\nreport: " << options.flags.out
          << "/report.html\n";
   const int exit_status = ExitStatusOf(options, report, io);

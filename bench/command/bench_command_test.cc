@@ -489,17 +489,24 @@ TEST_F(BenchCommandTest, AnInterruptDoesNotWaitForTheNextRequestToBeDue) {
   EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--rate",
                  "0.01", "--seconds", "100000"}),
             client::kExitInterrupted);
+  // Nothing was measured: there is nothing to report.
+  EXPECT_FALSE(fs::exists(folder_ / "out" / "report.html"));
 }
 
-TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndWritesItsReports) {
-  const ScriptedGenerationService service(
-      {.updates = {client::StartUpdate()}, .waits_for_cancel = true});
+TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndReportsWhatItHas) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  std::vector<std::string> run = {"--coordinator", service.address(), "-k", "0",
+                                  "--seconds", "100000"};
+  // It ends as soon as the prompts are used up.
+  ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
+  fs::remove(folder_ / "out" / "report.html");
   std::jthread interrupt([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     cancellation_.Cancel();
   });
-  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0"}),
-            client::kExitInterrupted);
+  run.insert(run.end(), {"--resume", "--rate", "0.01"});
+  EXPECT_EQ(Run(run), client::kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("interrupted: 1 points"));
   EXPECT_THAT(err_.str(), HasSubstr("--resume"));
   EXPECT_THAT(File("report.html"), HasSubstr("</html>"));
 }

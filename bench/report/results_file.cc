@@ -231,8 +231,9 @@ absl::StatusOr<std::unique_ptr<ResultsFile>> ResultsFile::Open(
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string path = absl::StrCat(folder, "/", kName);
-  const bool is_there = std::filesystem::exists(path, error);
-  if (is_there && !resume) {
+  // A run that measured nothing leaves an empty file.
+  const uintmax_t num_bytes = std::filesystem::file_size(path, error);
+  if (!error && num_bytes > 0 && !resume) {
     return absl::AlreadyExistsError(absl::StrCat(
         "--out: \"", folder,
         "\" has results already: pass --resume to go on with them, or another "

@@ -14,6 +14,7 @@
 namespace outrider::bench {
 namespace {
 
+using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -134,6 +135,14 @@ TEST_F(ResultsFileTest, RefusesOldResultsThatAreNotOfThisConfiguration) {
   EXPECT_THAT(other, StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(std::string(other.status().message()),
               HasSubstr("another configuration"));
+}
+
+TEST_F(ResultsFileTest, AFileWithoutResultsIsInNobodysWay) {
+  ASSERT_THAT(ResultsFile::Open(Path("a"), Made("x"), /*resume=*/false),
+              IsOk());
+  EXPECT_THAT(ResultsFile::Open(Path("a"), Made("y"), /*resume=*/false),
+              IsOk());
+  EXPECT_THAT(ResultsFile::Open(Path("a"), Made("z"), /*resume=*/true), IsOk());
 }
 
 TEST_F(ResultsFileTest, RefusesAFolderThatIsNone) {

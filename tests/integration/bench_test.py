@@ -110,6 +110,9 @@ class BenchTest(BenchingTest):
                                    "--draft-model", self.folder / "none")
         self.assertEqual(program.wait(), FAILED)
         self.assertIn("no such directory", program.err())
+        # Nothing was measured: there is no report, and nothing stands in the way of another try.
+        self.assertEqual([path.name for path in self.out.iterdir()], ["results.jsonl"])
+        self.bench("run", *SIMULATED, "-k", "0", "--seconds", "0.1")
 
 
 if __name__ == "__main__":
