@@ -20,6 +20,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "results.jsonl";
 
+// Names of files and what calls say need not be UTF-8.
+std::string TextOf(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json ToJson(const Spread& spread) {
   return {{"p50", spread.p50},
           {"p90", spread.p90},
@@ -152,61 +157,60 @@ std::string Configuration::Fingerprint() const {
   Json json = Json::array();
   for (const auto& [name, value] : binding) json.push_back({name, value});
   Sha256 hash;
-  hash.Update(json.dump());
+  hash.Update(TextOf(json));
   return hash.HexDigest().substr(0, 16);
 }
 
 std::string ToJsonLine(const Measurement& m, const std::string& fingerprint) {
   const Cell& cell = m.point.cell;
-  return Json({{"configuration", fingerprint},
-               {"rtt_ms", cell.rtt_ms},
-               {"schedule", NameOf(cell.schedule)},
-               {"k", cell.k == kAutoK ? Json("auto") : Json(cell.k)},
-               {"load",
-                {{"concurrency", cell.load.concurrency},
-                 {"rate", cell.load.rate}}},
-               {"repeat", m.point.repeat},
-               {"simulated", m.origin.is_simulated},
-               {"machine", m.origin.machine},
-               {"machine_load", m.origin.machine_load},
-               {"date", m.origin.date},
-               {"commit", m.origin.commit},
-               {"speedup_over_plain_in_verifier", ToJson(OrNone(m.speedup()))},
-               {"speedup_over_k0_same_network",
-                ToJson(OrNone(m.network_speedup()))},
-               {"requests", m.num_requests},
-               {"failures", m.num_failures},
-               {"first_failure", m.first_failure},
-               {"tokens", m.num_tokens},
-               {"rounds", m.num_rounds},
-               {"counts", ToJson(m.counts)},
-               {"wall_seconds", m.wall_seconds},
-               {"mean_in_flight", m.mean_in_flight},
-               {"time_to_first_token_ms", ToJson(m.first_token_ms)},
-               {"time_per_output_token_ms", ToJson(m.token_ms)},
-               {"end_to_end_ms", ToJson(m.request_ms)},
-               {"tokens_per_second", m.tokens_per_second},
-               {"tokens_per_second_per_user", m.tokens_per_second_per_user},
-               {"offered_by_position", m.offered},
-               {"accepted_by_position", m.accepted},
-               {"tokens_per_round", m.tokens_per_round},
-               {"drafter_bytes_per_token", m.drafter_bytes_per_token},
-               {"verifier_bytes_per_token", m.verifier_bytes_per_token},
-               {"drafter_messages_per_token", m.drafter_messages_per_token},
-               {"verifier_messages_per_token", m.verifier_messages_per_token},
-               {"round_split", ToJson(m.split)},
-               {"draft_failures", m.num_draft_failures},
-               {"misses", m.num_misses},
-               {"ran_out_of_prompts", m.ran_out_of_prompts},
-               {"achieved_verifier_rtt_ms", ToJson(m.verifier_rtt_ms)},
-               {"achieved_drafter_rtt_ms", ToJson(m.drafter_rtt_ms)},
-               {"model_draft_step_ms", m.model_draft_step_ms},
-               {"model_verify_ms", m.model_verify_ms},
-               {"plain_in_verifier_token_ms", m.plain_token_ms},
-               {"plain_same_network_token_ms", m.plain_network_token_ms},
-               {"plain_same_network_tokens_per_second",
-                m.plain_network_tokens_per_second}})
-      .dump();
+  const Json json = {
+      {"configuration", fingerprint},
+      {"rtt_ms", cell.rtt_ms},
+      {"schedule", NameOf(cell.schedule)},
+      {"k", cell.k == kAutoK ? Json("auto") : Json(cell.k)},
+      {"load",
+       {{"concurrency", cell.load.concurrency}, {"rate", cell.load.rate}}},
+      {"repeat", m.point.repeat},
+      {"simulated", m.origin.is_simulated},
+      {"machine", m.origin.machine},
+      {"machine_load", m.origin.machine_load},
+      {"date", m.origin.date},
+      {"commit", m.origin.commit},
+      {"speedup_over_plain_in_verifier", ToJson(OrNone(m.speedup()))},
+      {"speedup_over_k0_same_network", ToJson(OrNone(m.network_speedup()))},
+      {"requests", m.num_requests},
+      {"failures", m.num_failures},
+      {"first_failure", m.first_failure},
+      {"tokens", m.num_tokens},
+      {"rounds", m.num_rounds},
+      {"counts", ToJson(m.counts)},
+      {"wall_seconds", m.wall_seconds},
+      {"mean_in_flight", m.mean_in_flight},
+      {"time_to_first_token_ms", ToJson(m.first_token_ms)},
+      {"time_per_output_token_ms", ToJson(m.token_ms)},
+      {"end_to_end_ms", ToJson(m.request_ms)},
+      {"tokens_per_second", m.tokens_per_second},
+      {"tokens_per_second_per_user", m.tokens_per_second_per_user},
+      {"offered_by_position", m.offered},
+      {"accepted_by_position", m.accepted},
+      {"tokens_per_round", m.tokens_per_round},
+      {"drafter_bytes_per_token", m.drafter_bytes_per_token},
+      {"verifier_bytes_per_token", m.verifier_bytes_per_token},
+      {"drafter_messages_per_token", m.drafter_messages_per_token},
+      {"verifier_messages_per_token", m.verifier_messages_per_token},
+      {"round_split", ToJson(m.split)},
+      {"draft_failures", m.num_draft_failures},
+      {"misses", m.num_misses},
+      {"ran_out_of_prompts", m.ran_out_of_prompts},
+      {"achieved_verifier_rtt_ms", ToJson(m.verifier_rtt_ms)},
+      {"achieved_drafter_rtt_ms", ToJson(m.drafter_rtt_ms)},
+      {"model_draft_step_ms", m.model_draft_step_ms},
+      {"model_verify_ms", m.model_verify_ms},
+      {"plain_in_verifier_token_ms", m.plain_token_ms},
+      {"plain_same_network_token_ms", m.plain_network_token_ms},
+      {"plain_same_network_tokens_per_second",
+       m.plain_network_tokens_per_second}};
+  return TextOf(json);
 }
 
 absl::StatusOr<Measurement> FromJsonLine(const std::string& line,

@@ -80,6 +80,14 @@ TEST_F(ResultsFileTest, ALineComesBackAsItWas) {
   EXPECT_EQ(ToJsonLine(is, "print"), ToJsonLine(was, "print"));
 }
 
+TEST_F(ResultsFileTest, WhatIsNotUtf8IsReplaced) {
+  Measurement failed = At(4);
+  failed.first_failure = "no file \xff";
+  const std::string line = ToJsonLine(failed, Made("model \xff").Fingerprint());
+  EXPECT_THAT(line, HasSubstr("no file \xEF\xBF\xBD"));
+  EXPECT_THAT(FromJsonLine(line, Made("model \xff").Fingerprint()), IsOk());
+}
+
 TEST_F(ResultsFileTest, KByControlComesBackAsItself) {
   const std::string line = ToJsonLine(At(kAutoK), "print");
   EXPECT_THAT(line, HasSubstr("\"k\":\"auto\""));
