@@ -34,14 +34,15 @@ struct RoundSplit {
   double verifier_network_ms = 0;
   double wait_ms = 0;  // for drafts that were made ahead, in rounds that hit
   double rest_ms = 0;  // neither drafting nor verifying
+  double network_ms() const {  // as reports have it: with the waits
+    return drafter_network_ms + verifier_network_ms + wait_ms;
+  }
   double round_ms() const {
-    return draft_ms + drafter_network_ms + verify_ms + verifier_network_ms +
-           wait_ms + rest_ms;
+    return draft_ms + network_ms() + verify_ms + rest_ms;
   }
 };
 
-// Where and when a point was measured: it stays with it when others are added
-// by a resumed run.
+// Where and when a point was measured, whatever a resumed run adds to it.
 struct Origin {
   bool is_simulated = false;  // timing models in place of weights
   std::string machine = {};
@@ -102,10 +103,9 @@ struct Measurement {
   double passes_per_round() const {
     return point.cell.k == 0 && tokens_per_round > 0 ? tokens_per_round : 1;
   }
-  // How much faster than plain decoding inside the verifier, which has one
-  // user: a crowd's tokens a second, waits for first tokens included; else the
-  // time per token, as in an open loop arrivals set the tokens a second. 0:
-  // none, as nothing came or there is nothing to compare with.
+  // How much faster than plain decoding inside the verifier, by one user: a
+  // crowd's tokens a second, waits for first tokens included; else the time per
+  // token, as arrivals set an open loop's tokens a second. 0: not known.
   double speedup() const;
   // The same over K = 0 through this network with this load.
   double network_speedup() const;

@@ -272,6 +272,14 @@ TEST(HtmlReportTest, APointCutShortForLackOfPromptsIsSaid) {
   EXPECT_THAT(ToMarkdown(report), HasSubstr("took: RTT 20 ms, 1 user, K = 2."));
 }
 
+// Calls of 31.5 ms less their computing, and 1.5 ms of waiting for drafts.
+TEST(TableReportTest, TheNetworkOfARoundIsTheSameInBothReports) {
+  const Report report = MakeReport({}, {IdealAhead(20)});
+  EXPECT_THAT(ToMarkdown(report), HasSubstr("| 2.00 + 33.00 + 10.00 + 0.50 |"));
+  EXPECT_THAT(ToHtml(report), HasSubstr("<td>2.00</td><td>33.00</td>"
+                                        "<td>10.00</td><td>0.50</td>"));
+}
+
 TEST(TableReportTest, EveryRowOfTheMarkdownHasAllColumns) {
   const std::string text = ToMarkdown(IdealReport());
   std::istringstream lines(text.substr(text.find("## All cells")));

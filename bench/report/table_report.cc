@@ -213,8 +213,7 @@ std::string CellTable(const Report& report) {
         Milliseconds(m.request_ms), m.tokens_per_second,
         m.tokens_per_second_per_user, m.drafter_bytes_per_token,
         m.verifier_bytes_per_token, m.drafter_messages_per_token,
-        m.verifier_messages_per_token, m.split.draft_ms,
-        m.split.drafter_network_ms + m.split.verifier_network_ms,
+        m.verifier_messages_per_token, m.split.draft_ms, m.split.network_ms(),
         m.split.verify_ms, m.split.rest_ms, m.num_requests, m.num_failures);
   }
   return text;
