@@ -469,6 +469,16 @@ TEST_F(BenchCommandTest, AnOpenLoopSendsByItself) {
   EXPECT_THAT(err_.str(), HasSubstr("50 requests/s"));
 }
 
+TEST_F(BenchCommandTest, AnOpenLoopWithoutARequestIsNotMeasured) {
+  const ScriptedGenerationService service(client::TwoRounds());
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "0.01", "--rate", "0.01"}),
+            client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("not measured: no request was due in 0.01 s"
+                                    ": pass more --seconds"));
+  EXPECT_EQ(File("results.jsonl"), "");
+}
+
 TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
   ScriptedGenerationService::Script script = client::TwoRounds();
   script.updates.pop_back();  // a stream without its end
@@ -496,7 +506,7 @@ TEST_F(BenchCommandTest, AnInterruptDoesNotWaitForTheNextRequestToBeDue) {
 TEST_F(BenchCommandTest, AnInterruptedRunSaysSoAndReportsWhatItHas) {
   const ScriptedGenerationService service(client::TwoRounds());
   std::vector<std::string> run = {"--coordinator", service.address(), "-k", "0",
-                                  "--seconds", "100000"};
+                                  "--seconds",     "100000"};
   // It ends as soon as the prompts are used up.
   ASSERT_EQ(Run(run), client::kExitOk) << err_.str();
   fs::remove(folder_ / "out" / "report.html");

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "bench/command/deployment.h"
 #include "bench/load/machine.h"
@@ -142,6 +143,11 @@ absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
                ToLoad(point));
   if (cancellation_.cancelled()) return absl::CancelledError("interrupted");
   OUTRIDER_RETURN_IF_ERROR(CheckPrograms());
+  if (result.requests.empty()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "no request was due in %g s: pass more --seconds or a higher --rate",
+        options_.flags.seconds));
+  }
   Measurement measured = Measure(point, result);
   measured.origin = DescribeOrigin(options_.configuration.is_simulated);
   AddBaselines(baselines, measured);

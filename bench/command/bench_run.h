@@ -26,7 +26,8 @@ class BenchRun {
   static absl::StatusOr<std::unique_ptr<BenchRun>> Start(
       const BenchOptions& options, Cancellation& cancellation);
 
-  // FAILED_PRECONDITION: the network could not be emulated this time;
+  // FAILED_PRECONDITION: the network could not be emulated this time, or no
+  // request of an open loop was due;
   // UNAVAILABLE: a program of the trio has ended, and no point can follow.
   absl::StatusOr<Measurement> MeasurePoint(const Point& point,
                                            const Baselines& baselines);
