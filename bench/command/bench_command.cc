@@ -161,6 +161,8 @@ int Bench(BenchOptions& options, const CommandIo& io,
     const absl::Status bound = BindDeployment(options, cancellation);
     if (cancellation.cancelled()) return client::kExitInterrupted;
     if (!bound.ok()) return Fail(io, bound);
+  } else {
+    BindModels(options.trio, options.configuration);
   }
   absl::StatusOr<std::unique_ptr<ResultsFile>> opened = ResultsFile::Open(
       options.flags.out, options.configuration, options.flags.resume);

@@ -328,14 +328,10 @@ TEST_F(BenchCommandTest, AResumeRefusesAnotherDeployment) {
   ASSERT_EQ(Run(on(first)), client::kExitOk) << err_.str();
   run.push_back("--resume");
   EXPECT_EQ(Run(on(first)), client::kExitOk) << err_.str();
-  for (const NodeDescription& node :
-       {NodeDescription{.weights_hash = "two"},
-        NodeDescription{.model_name = "other", .weights_hash = "one"},
-        NodeDescription{.weights_hash = "one", .is_simulated = true}}) {
-    const ScriptedGenerationService other(Nodes(node));
-    EXPECT_EQ(Run(on(other)), client::kExitBadUsage);
-    EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
-  }
+  // This one is like it in all but the address.
+  const ScriptedGenerationService other(Nodes({.weights_hash = "one"}));
+  EXPECT_EQ(Run(on(other)), client::kExitBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("another configuration"));
 }
 
 TEST_F(BenchCommandTest, AResumeOfACompleteSimulatedRunKeepsItsMarkAndOrigin) {

@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/command/file_hash.h"
 #include "bench/load/formula.h"
 #include "client/command.h"
-#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/sampling/rule_names.h"
 #include "core/wire/reply_codec.h"
@@ -213,7 +211,8 @@ absl::StatusOr<LinkOptions> ToNetwork(const BenchFlags& flags,
 void AddModels(const BenchOptions& options, Configuration& configuration) {
   auto& binding = configuration.binding;
   if (options.flags.coordinator) {
-    binding.emplace_back("deployment", "running, at an address");
+    binding.emplace_back(
+        "deployment", absl::StrCat("running, at ", *options.flags.coordinator));
     return;
   }
   if (options.trio.placement) {
@@ -328,15 +327,6 @@ absl::Status CheckEnoughPrompts(const BenchOptions& options) {
       options.prompts.size(), ": pass more by --prompts"));
 }
 
-std::string HashOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  Sha256 hash;
-  hash.Update(text.str());
-  return hash.HexDigest().substr(0, 12);
-}
-
 }  // namespace
 
 absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
@@ -366,7 +356,7 @@ absl::StatusOr<BenchOptions> ToBenchOptions(const BenchFlags& flags,
                               PromptsPath(flags, programs));
     OUTRIDER_ASSIGN_OR_RETURN(options.prompts, LoadPrompts(path));
     note = absl::StrCat(options.prompts.size(), " of ", BaseName(path),
-                        " (sha256 ", HashOf(path), ")");
+                        " (sha256 ", HashOfFile(path), ")");
   }
   OUTRIDER_RETURN_IF_ERROR(CheckEnoughPrompts(options));
   options.request = {

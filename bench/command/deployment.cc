@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bench/command/file_hash.h"
 #include "core/base/status_macros.h"
 
 namespace outrider::bench {
@@ -101,6 +103,16 @@ void Bind(const Deployment& deployment, bool has_drafts,
   };
   bind("verifier", deployment.verifiers);
   if (has_drafts) bind("drafter", deployment.drafters);
+}
+
+void BindModels(const TrioOptions& options, Configuration& configuration) {
+  if (options.simulation) return;
+  for (const auto& [name, folder] :
+       {std::pair("target's files", options.target_model),
+        std::pair("draft's files", options.draft_model)}) {
+    configuration.binding.emplace_back(
+        name, absl::StrCat("sha256 ", HashOfModel(folder)));
+  }
 }
 
 }  // namespace outrider::bench

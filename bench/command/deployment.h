@@ -24,6 +24,9 @@ absl::StatusOr<client::Deployment> FindNodes(const BenchOptions& options,
 // run has to find the same models again. `has_drafts`: K is above 0 somewhere.
 void Bind(const client::Deployment& deployment, bool has_drafts,
           Configuration& configuration);
+// The same of models that are yet to be loaded, by their files. A timing model
+// has none.
+void BindModels(const TrioOptions& options, Configuration& configuration);
 
 }  // namespace outrider::bench
 
