@@ -224,6 +224,14 @@ TEST_F(BenchCommandTest, TokensPerRoundFitTheAcceptanceAtTheLargestK) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_NEAR(options->trio.simulation->acceptance, 0.5, 1e-9);
   EXPECT_TRUE(options->configuration.is_simulated);
+  const auto error = [this](const std::string& ks, const std::string& tokens) {
+    return UsageError({"--simulate", "--simulate-verify-ms", "14.1", "--k", ks,
+                       "--simulate-tokens-per-round", tokens});
+  };
+  EXPECT_THAT(error("auto", "3"), HasSubstr("--k names none above 0"));
+  EXPECT_THAT(error("0", "1"), HasSubstr("--k names none above 0"));
+  EXPECT_THAT(error("4,auto", "5.1"), HasSubstr("more than a round of K + 1"));
+  EXPECT_EQ(error("4,auto", "5"), "");
 }
 
 TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {

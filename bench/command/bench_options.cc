@@ -164,9 +164,15 @@ absl::StatusOr<TrioOptions> ToTrio(const BenchFlags& flags, const Grid& grid,
   }
   if (flags.simulate) {
     trio.simulation = flags.simulation;
-    if (flags.simulated_tokens_per_round) {
-      trio.simulation->acceptance =
-          FitAcceptance(*flags.simulated_tokens_per_round, max_k);
+    if (const auto tokens = flags.simulated_tokens_per_round) {
+      if (max_k == 0 || *tokens > max_k + 1) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--simulate-tokens-per-round ", *tokens,
+            max_k == 0 ? " is of the largest K, and --k names none above 0"
+                       : " is more than a round of K + 1 can have: pass a "
+                         "larger --k"));
+      }
+      trio.simulation->acceptance = FitAcceptance(*tokens, max_k);
     }
     return trio;
   }
