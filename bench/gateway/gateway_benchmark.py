@@ -120,10 +120,21 @@ class Events(asyncio.Protocol):
     def __init__(self, stream: Stream) -> None:
         self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stream = stream
+        self._is_good = False  # its status has been read
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:
-        *events, self._rest = (self._rest + data).split(b"\n\n")
+        self._rest += data
+        if not self._is_good:
+            status, is_whole, _ = self._rest.partition(b"\r\n")
+            if not is_whole or self.end.done():
+                return
+            if status.split()[1:2] != [b"200"]:
+                # The connection may stay open, and no more come.
+                self.end.set_exception(RuntimeError(f"a request was refused: {self._rest!r}"))
+                return
+            self._is_good = True
+        *events, self._rest = self._rest.split(b"\n\n")
         for event in events:
             ids = event.partition(b'"token_ids":[')[2].partition(b"]")[0]
             if ids:

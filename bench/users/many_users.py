@@ -207,6 +207,8 @@ def growth(figures):
         while count < 15000:
             point = deployment.load(32, 2, "--prompts", prompts, "--max-tokens", 8, "--seconds", 1000,
                                     "--acceptance-rule", "rejection")
+            if not point["requests"]:
+                raise AssertionError(f"all requests failed: {point['first_failure']}")
             count += point["requests"]
             deployment.wait_until_idle()
             sizes.append({role: deployment.resident_bytes(role) for role in deployment.programs})
