@@ -58,6 +58,12 @@ class DrawnPanel {
       lowest_ = std::min(lowest_, value);
       highest_ = std::max(highest_, value);
     }
+    if (panel.has_line_at_one || highest_ < lowest_) {
+      highest_ = std::max(highest_, 1.0);
+    }
+    lowest_ = std::min(lowest_, highest_);
+    // One value alone has no scale.
+    if (lowest_ == highest_) lowest_ /= 2;
     if (!panel.is_logarithmic) lowest_ = 0;
   }
 

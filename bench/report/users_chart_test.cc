@@ -60,6 +60,19 @@ TEST(UsersChartTest, ALineForEachKAndARowForEachNumberOfUsers) {
               HasSubstr("| 8 | 195 (41.0 ms, 1.00) | 211 (38.0 ms, 1.08) |"));
 }
 
+// Of the second round trip one cell alone was measured, of the third one none
+// of which a speed-up is known.
+TEST(UsersChartTest, ASweepThatWasInterruptedIsDrawnToo) {
+  std::vector<Measurement> measured = {Ideal(1, 0), Ideal(8, 0), Ideal(64, 0),
+                                       Ideal(1, 0), Ideal(1, 0)};
+  measured[3].point.cell.rtt_ms = 5;
+  measured[4] = {.point = {.cell = {.rtt_ms = 50}}};
+  EXPECT_THAT(UsersSvg(MakeReport({}, measured)),
+              AllOf(HasSubstr("RTT 5 ms"), HasSubstr("RTT 50 ms"),
+                    Not(HasSubstr("nan")), Not(HasSubstr("inf")),
+                    Not(HasSubstr("e+"))));
+}
+
 TEST(UsersChartTest, TwoLoadsAreNoLine) {
   const Report report = IdealReport({1, 8});
   EXPECT_THAT(UsersSvg(report), IsEmpty());
