@@ -104,6 +104,15 @@ absl::StatusOr<Json> RunMeasure(const TrioOptions& options,
   return json;
 }
 
+absl::StatusOr<double> NumberOf(const Json& measured, const char* name) {
+  const auto found = measured.find(name);
+  if (found != measured.end() && found->is_number()) {
+    return found->get<double>();
+  }
+  return absl::InternalError(absl::StrCat(
+      "--measure --json did not print ", name, ": programs of another build?"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trio>> Trio::Start(const TrioOptions& options,
@@ -282,17 +291,19 @@ absl::StatusOr<double> Trio::Calibrate(double nominal_ms) {
 
 absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options,
                                             Cancellation& cancellation) {
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Json json,
-      RunMeasure(options,
-                 {.name = "outrider-verifier",
-                  .flags = VerifierFlags(options),
-                  .cores = VerifierCores(options)},
-                 cancellation));
+  OUTRIDER_ASSIGN_OR_RETURN(const Json json,
+                            RunMeasure(options,
+                                       {.name = "outrider-verifier",
+                                        .flags = VerifierFlags(options),
+                                        .cores = VerifierCores(options)},
+                                       cancellation));
   InsideTimes times;
-  times.plain_token_ms = 1e3 / json.value("plain_tokens_per_second", 1e-9);
-  times.plain_sampled_token_ms =
-      1e3 / json.value("plain_sampled_tokens_per_second", 1e-9);
+  OUTRIDER_ASSIGN_OR_RETURN(const double rate,
+                            NumberOf(json, "plain_tokens_per_second"));
+  OUTRIDER_ASSIGN_OR_RETURN(const double sampled_rate,
+                            NumberOf(json, "plain_sampled_tokens_per_second"));
+  times.plain_token_ms = 1e3 / rate;
+  times.plain_sampled_token_ms = 1e3 / sampled_rate;
   times.rows_ms = json.value("rows_ms", std::vector<double>());
   return times;
 }
@@ -300,15 +311,13 @@ absl::StatusOr<InsideTimes> MeasureVerifier(const TrioOptions& options,
 absl::StatusOr<double> MeasureDraftStepMs(const TrioOptions& options,
                                           bool is_sampled,
                                           Cancellation& cancellation) {
-  OUTRIDER_ASSIGN_OR_RETURN(
-      const Json json,
-      RunMeasure(options,
-                 {.name = "outrider-drafter",
-                  .flags = DrafterFlags(options),
-                  .cores = DrafterCores(options)},
-                 cancellation));
-  return json.value(is_sampled ? "draft_sampled_step_ms" : "draft_step_ms",
-                    0.0);
+  OUTRIDER_ASSIGN_OR_RETURN(const Json json,
+                            RunMeasure(options,
+                                       {.name = "outrider-drafter",
+                                        .flags = DrafterFlags(options),
+                                        .cores = DrafterCores(options)},
+                                       cancellation));
+  return NumberOf(json, is_sampled ? "draft_sampled_step_ms" : "draft_step_ms");
 }
 
 }  // namespace outrider::bench

@@ -105,6 +105,25 @@ TEST_F(TrioTest, ACancellationEndsTheWaitForAProgramThatLoadsOrMeasures) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
+TEST_F(TrioTest, AMeasurementThatLacksAFigureIsAnError) {
+  const TrioOptions options = {.programs = folder_.string()};
+  Write("outrider-verifier",
+        "echo '{\"plain_tokens_per_second\": 50, "
+        "\"plain_sampled_tokens_per_second\": 40, \"rows_ms\": [20, 21]}'");
+  const auto times = MeasureVerifier(options, cancellation_);
+  ASSERT_THAT(times, IsOk());
+  EXPECT_EQ(times->plain_token_ms, 20);
+  EXPECT_EQ(times->plain_sampled_token_ms, 25);
+  Write("outrider-verifier", "echo '{\"plain_tokens_per_second\": 50}'");
+  EXPECT_THAT(MeasureVerifier(options, cancellation_),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("plain_sampled_tokens_per_second")));
+  Write("outrider-drafter", "echo '{}'");
+  EXPECT_THAT(
+      MeasureDraftStepMs(options, /*is_sampled=*/false, cancellation_),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("draft_step_ms")));
+}
+
 TEST_F(TrioTest, AProgramThatHasEndedIsSaidWithItsLastWords) {
   Write("outrider-drafter",
         std::string("echo listening on ") + kDrafter +
