@@ -42,6 +42,18 @@ std::string WithValue(std::string text, const std::string& key,
   return text;
 }
 
+// The same with another number after each `"key":`.
+std::string WithNumber(std::string text, const std::string& key,
+                       const std::string& value) {
+  const std::string start = "\"" + key + "\":";
+  for (size_t at = text.find(start); at != std::string::npos;
+       at = text.find(start, at)) {
+    at += start.size();
+    text.replace(at, text.find_first_of(",}", at) - at, value);
+  }
+  return text;
+}
+
 // A coordinator with two nodes of this description, but for their names.
 ScriptedGenerationService::Script Nodes(NodeDescription node) {
   if (node.max_draft_tokens == 0) node.max_draft_tokens = 16;
@@ -432,11 +444,46 @@ TEST_F(BenchCommandTest, ATerminalGetsABarAndColorAndNoColorTakesTheColorAway) {
 }
 
 TEST_F(BenchCommandTest, AMissedRatioIsAFailure) {
-  const ScriptedGenerationService service(client::TwoRounds());
-  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+  const ScriptedGenerationService service(Nodes({}));
+  EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "1", "--seconds",
                  "0.05", "--fail-under", "100000"}),
             client::kExitFailed);
   EXPECT_THAT(err_.str(), HasSubstr("--fail-under"));
+  EXPECT_THAT(UsageError({"--k", "0", "--fail-under", "1"}),
+              HasSubstr("name a K above 0"));
+}
+
+// What a crowd of K = 0 gains over one user counts for nothing.
+TEST_F(BenchCommandTest, PlainDecodingMeetsNoRatio) {
+  const ScriptedGenerationService service(Nodes({}));
+  const std::vector<std::string> run = {"--coordinator",
+                                        service.address(),
+                                        "--rtt",
+                                        "0",
+                                        "-k",
+                                        "1",
+                                        "--seconds",
+                                        "0.01",
+                                        "--concurrency",
+                                        "1,4",
+                                        "--fail-under",
+                                        "0.001"};
+  ASSERT_EQ(Run(run, /*is_sweep=*/true), client::kExitOk) << err_.str();
+  // Now every cell that drafts looks as if it had been slow.
+  std::string rows;
+  std::istringstream lines(File("results.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    if (absl::StrContains(line, "\"k\":1")) {
+      line = WithNumber(WithNumber(line, "mean", "1e9"), "tokens_per_second",
+                        "1e-9");
+    }
+    rows += line + "\n";
+  }
+  std::ofstream(folder_ / "out" / "results.jsonl") << rows;
+  std::vector<std::string> resumed = run;
+  resumed.push_back("--resume");
+  EXPECT_EQ(Run(resumed, /*is_sweep=*/true), client::kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("the best speed-up of a K above 0"));
 }
 
 TEST_F(BenchCommandTest, ACrowdAtADeploymentIsComparedWithOneUserIfItHasOne) {

@@ -261,8 +261,8 @@ void AddBenchFlags(CLI::App& command, bool is_sweep, BenchFlags& flags) {
                    "say what would be measured, and how long it takes");
   AddNumber(command, "--fail-under", flags.fail_under, "RATIO",
             {.low = 0, .high = 1e6},
-            "exit with 1 where the best cell's speed-up "
-            "over\nplain decoding in the verifier is less");
+            "exit with 1 where the speed-up over plain decoding in the\n"
+            "verifier is less in the best cell with K above 0");
   command.footer(kFooter);
 }
 

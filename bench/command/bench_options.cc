@@ -72,10 +72,15 @@ absl::Status CheckTogether(const BenchFlags& flags) {
   return absl::OkStatus();
 }
 
-// A running verifier says what plain decoding takes only where one user has it.
+// Plain decoding has no speed-up to hold anyone to, and a running verifier says
+// what it takes only where one user has it.
 absl::Status CheckHasSpeedup(const BenchFlags& flags, const Grid& grid) {
   const bool has_one_user = std::find(grid.loads.begin(), grid.loads.end(),
                                       Load{}) != grid.loads.end();
+  if (flags.fail_under && !grid.HasDrafts()) {
+    return absl::InvalidArgumentError(
+        "--fail-under is of cells that draft: name a K above 0");
+  }
   if (!flags.coordinator || !flags.fail_under || has_one_user) {
     return absl::OkStatus();
   }
