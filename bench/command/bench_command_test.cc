@@ -3,10 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "bench/command/bench_test.h"
 #include "bench/load/core_placement.h"
 #include "client/scripted_generation_service.h"
 
@@ -26,7 +24,6 @@ namespace fs = std::filesystem;
 using client::ScriptedGenerationService;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -66,43 +63,8 @@ ScriptedGenerationService::Script Nodes(NodeDescription node) {
   return script;
 }
 
-class BenchCommandTest : public ::testing::Test {
+class BenchCommandTest : public BenchTest {
  protected:
-  BenchCommandTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    WritePrompts(40);
-  }
-  ~BenchCommandTest() override { fs::remove_all(folder_); }
-
-  void WritePrompts(int count) const {
-    std::ofstream file(folder_ / "prompts.jsonl");
-    for (int i = 1; i <= count; ++i) {
-      file << "{\"prompt\": [" << i << ", 2]}\n";
-    }
-  }
-
-  // The options, or what is wrong with the flags.
-  absl::StatusOr<BenchOptions> Options(std::vector<std::string> arguments,
-                                       bool is_sweep = true) const {
-    CLI::App app;
-    BenchFlags flags;
-    AddBenchFlags(app, is_sweep, flags);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    try {
-      app.parse(arguments);
-    } catch (const CLI::ParseError& error) {
-      return absl::InvalidArgumentError(error.what());
-    }
-    if (!flags.prompts) flags.prompts = (folder_ / "prompts.jsonl").string();
-    flags.out = (folder_ / "out").string();
-    return ToBenchOptions(flags, is_sweep, std::getenv("OUTRIDER_SOURCE_DIR"));
-  }
-  std::string UsageError(const std::vector<std::string>& arguments,
-                         bool is_sweep = true) const {
-    return std::string(Options(arguments, is_sweep).status().message());
-  }
-
   // The exit status; what it printed is in out_ and err_.
   int Run(const std::vector<std::string>& arguments, bool is_sweep = false) {
     absl::StatusOr<BenchOptions> options = Options(arguments, is_sweep);
@@ -122,8 +84,6 @@ class BenchCommandTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) /
-                           ("bench_command_" + std::to_string(getpid()));
   std::istringstream in_;
   std::ostringstream out_;
   std::ostringstream err_;
@@ -131,54 +91,6 @@ class BenchCommandTest : public ::testing::Test {
   bool no_color_ = false;
   Cancellation cancellation_;
 };
-
-TEST_F(BenchCommandTest, BadListsAreRefusedByName) {
-  EXPECT_THAT(UsageError({"--k", "two"}), HasSubstr("--k"));
-  EXPECT_THAT(UsageError({"--k", "5000"}), HasSubstr("--k"));
-  EXPECT_THAT(UsageError({"--rtt=-1"}), HasSubstr("--rtt"));
-  EXPECT_THAT(UsageError({"--concurrency", "0"}), HasSubstr("--concurrency"));
-  EXPECT_THAT(UsageError({"--rate", "0"}), HasSubstr("--rate"));
-  EXPECT_THAT(UsageError({"--k", "1,2"}, /*is_sweep=*/false),
-              HasSubstr("bench sweep"));
-}
-
-TEST_F(BenchCommandTest, WhatDoesNotGoTogetherIsRefused) {
-  EXPECT_THAT(UsageError({"--rate", "1", "--concurrency", "2"}),
-              HasSubstr("excludes"));
-  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--jitter", "1",
-                          "--rtt", "0"}),
-              HasSubstr("own network"));
-  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "5"}),
-              HasSubstr("own network"));
-  EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--rtt", "0",
-                          "--network", "tunnel"}),
-              HasSubstr("own network"));
-  EXPECT_THAT(
-      UsageError({"--network", "tunnel", "--mean-bytes-to-reset", "1000"}),
-      HasSubstr("use --network proxy"));
-  EXPECT_THAT(UsageError({"--coordinator", "nowhere", "--rtt", "0"}),
-              HasSubstr("HOST:PORT"));
-  EXPECT_THAT(UsageError({"--jitter", "1", "--rtt", "0,10"}),
-              HasSubstr("--jitter"));
-  EXPECT_THAT(UsageError({"--simulate"}), HasSubstr("--simulate-verify-ms"));
-  EXPECT_THAT(UsageError({"--simulate-verify-ms", "3"}),
-              HasSubstr("--simulate"));
-  EXPECT_THAT(UsageError({"--target-model", "x"}), HasSubstr("--draft-model"));
-  EXPECT_THAT(UsageError({"--acceptance-rule", "lenient"}),
-              HasSubstr("greedy"));
-  EXPECT_THAT(
-      UsageError({"--acceptance-rule", "coupled", "--reply-format", "sparse"}),
-      HasSubstr("tokens or full"));
-}
-
-TEST_F(BenchCommandTest, ASweepOfADeploymentAddsNoRoundTrips) {
-  const auto own = Options({});
-  ASSERT_TRUE(own.ok()) << own.status();
-  EXPECT_THAT(own->grid.rtts_ms, ElementsAre(0, 1, 5, 20, 50));
-  const auto running = Options({"--coordinator", "127.0.0.1:1"});
-  ASSERT_TRUE(running.ok()) << running.status();
-  EXPECT_THAT(running->grid.rtts_ms, ElementsAre(0));
-}
 
 TEST_F(BenchCommandTest, BoundCoresAreSaidAndNeedThreads) {
   EXPECT_THAT(UsageError({"--coordinator", "127.0.0.1:1", "--bind-cores"}),
@@ -196,54 +108,6 @@ TEST_F(BenchCommandTest, BoundCoresAreSaidAndNeedThreads) {
   EXPECT_THAT(out_.str(), HasSubstr("cores: verifier "));
   Run({"--dry-run"});
   EXPECT_THAT(out_.str(), Not(HasSubstr("cores: ")));
-}
-
-TEST_F(BenchCommandTest, TheRuleGoesWithEachRequest) {
-  const auto coupled =
-      Options({"--simulate", "--simulate-verify-ms", "14.1",
-               "--acceptance-rule", "coupled", "--temperature", "0.7"});
-  ASSERT_TRUE(coupled.ok()) << coupled.status();
-  EXPECT_EQ(coupled->request.acceptance_rule, RuleKind::kCoupled);
-  EXPECT_EQ(coupled->request.temperature, 0.7);
-  const auto block = Options({"--simulate", "--simulate-verify-ms", "14.1",
-                              "--acceptance-rule", "block", "--reply-format",
-                              "full-bfloat16"});
-  ASSERT_TRUE(block.ok()) << block.status();
-  EXPECT_EQ(block->request.acceptance_rule, RuleKind::kBlock);
-  EXPECT_EQ(block->request.reply_format, ReplyFormat::kFullBFloat16);
-  const auto greedy = Options({"--simulate", "--simulate-verify-ms", "14.1"});
-  ASSERT_TRUE(greedy.ok()) << greedy.status();
-  EXPECT_EQ(greedy->request.acceptance_rule, RuleKind::kRejection);
-  EXPECT_FALSE(greedy->request.lossy_lenience.has_value());
-  const auto lossy = Options({"--simulate", "--simulate-verify-ms", "14.1",
-                              "--acceptance-rule", "rejection", "--temperature",
-                              "0", "--lossy-lenience", "0.5"});
-  ASSERT_TRUE(lossy.ok()) << lossy.status();
-  EXPECT_EQ(lossy->request.lossy_lenience, 0.5);
-  EXPECT_EQ(lossy->request.temperature, 0);
-  for (const std::string rule : {"greedy", "block", "coupled"}) {
-    EXPECT_THAT(
-        UsageError({"--acceptance-rule", rule, "--lossy-lenience", "0.5"}),
-        HasSubstr("needs --acceptance-rule rejection"));
-  }
-  EXPECT_EQ(greedy->request.temperature, 0);
-}
-
-TEST_F(BenchCommandTest, TokensPerRoundFitTheAcceptanceAtTheLargestK) {
-  const auto options =
-      Options({"--simulate", "--simulate-verify-ms", "14.1", "--k", "1,2",
-               "--simulate-tokens-per-round", "1.75"});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_NEAR(options->trio.simulation->acceptance, 0.5, 1e-9);
-  EXPECT_TRUE(options->configuration.is_simulated);
-  const auto error = [this](const std::string& ks, const std::string& tokens) {
-    return UsageError({"--simulate", "--simulate-verify-ms", "14.1", "--k", ks,
-                       "--simulate-tokens-per-round", tokens});
-  };
-  EXPECT_THAT(error("auto", "3"), HasSubstr("--k names none above 0"));
-  EXPECT_THAT(error("0", "1"), HasSubstr("--k names none above 0"));
-  EXPECT_THAT(error("4,auto", "5.1"), HasSubstr("more than a round of K + 1"));
-  EXPECT_EQ(error("4,auto", "5"), "");
 }
 
 TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {
@@ -401,13 +265,6 @@ TEST_F(BenchCommandTest, NoPromptOrSeedIsUsedTwiceInACellOverItsRepeats) {
   EXPECT_EQ(service.requests().size(), 40U);
   EXPECT_EQ(prompts.size(), 40U);
   EXPECT_EQ(seeds.size(), 40U);
-}
-
-TEST_F(BenchCommandTest, TooFewPromptsForTheRepeatsAreRefused) {
-  WritePrompts(8);
-  EXPECT_THAT(UsageError({"--concurrency", "2", "--repeat", "3"}),
-              HasSubstr("need 9 prompts"));
-  EXPECT_EQ(UsageError({"--concurrency", "2", "--repeat", "2"}), "");
 }
 
 TEST_F(BenchCommandTest, ATerminalGetsABarAndColorAndNoColorTakesTheColorAway) {

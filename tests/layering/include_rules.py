@@ -61,8 +61,9 @@ MAINS = {
 EVERYWHERE = ("core/base", "core/telemetry")
 TESTING, SUPPORT, TESTS, MICRO = "core/testing", "tests/support", "tests", "bench/micro"
 # Test support that lies beside what it supports.
-SUPPORT_FILES = ("client/scripted_generation_service.h", "core/cuda_model/small_model.h", "core/kernels/random_values.h",
-                 "core/kernels/test_variants.h", "core/kernels/cuda/gpu_fixture.h", "core/kernels/cuda/kernel_test.h")
+SUPPORT_FILES = ("bench/command/bench_test.h", "client/scripted_generation_service.h", "core/cuda_model/small_model.h",
+                 "core/kernels/random_values.h", "core/kernels/test_variants.h", "core/kernels/cuda/gpu_fixture.h",
+                 "core/kernels/cuda/kernel_test.h")
 
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 GRPC = re.compile(r"(grpc|grpcpp|grpc\+\+|google/protobuf)/|.*\.pb\.h$")
