@@ -119,6 +119,16 @@ TEST_F(BenchCommandTest, ADryRunSaysWhatItWouldDoAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+TEST_F(BenchCommandTest, ADryRunOfCenturiesSaysSo) {
+  WritePrompts(1000);
+  EXPECT_EQ(Run({"--dry-run", "--repeat", "1000", "--seconds", "1e6",
+                 "--concurrency", "1", "--warm-up", "0", "--rtt", "0,1,2,3,4"},
+                /*is_sweep=*/true),
+            client::kExitOk);
+  // 5 round trips and 5 K.
+  EXPECT_THAT(out_.str(), ContainsRegex("estimated time: 69444[0-9]* h"));
+}
+
 TEST_F(BenchCommandTest, APlanThatCannotBeWrittenIsAFailure) {
   out_.setstate(std::ios::badbit);
   EXPECT_EQ(Run({"--dry-run"}), client::kExitFailed);

@@ -2,6 +2,7 @@
 #include "bench/command/progress.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,9 +22,9 @@ std::string Name(const Point& point) {
 }  // namespace
 
 std::string Duration(double seconds) {
-  const int whole = static_cast<int>(seconds + 0.5);
+  const int64_t whole = std::llround(seconds);
   if (whole < 100) return absl::StrCat(whole, " s");
-  const int minutes = (whole + 30) / 60;
+  const int64_t minutes = (whole + 30) / 60;
   if (minutes < 100) return absl::StrCat(minutes, " min");
   return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
 }
