@@ -325,8 +325,11 @@ std::string ToHtml(const Report& report) {
       "<p class=\"note\">Speculative decoding with drafter and verifier behind "
       "a network: a small model drafts K tokens, the large one verifies them "
       "in one pass, and a coordinator keeps what the large model would have "
-      "said itself. The output's law does not change; this page says what "
-      "happens to the time.</p>\n";
+      "said itself. ";
+  html += report.configuration.is_lossy
+              ? "This"
+              : "The output's law does not change; this";
+  html += " page says what happens to the time.</p>\n";
   html += Banners(report);
   if (report.cells.empty()) return html + "<p>No results.</p></body></html>\n";
   html += "<h2>In short</h2>\n" + Findings(report);
