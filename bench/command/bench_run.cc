@@ -135,7 +135,7 @@ absl::StatusOr<Measurement> BenchRun::MeasurePoint(const Point& point,
   OUTRIDER_RETURN_IF_ERROR(CheckPrograms());
   OUTRIDER_RETURN_IF_ERROR(MeasureInside());
   OUTRIDER_RETURN_IF_ERROR(Connect(point));
-  // All K of a row use the same prompts, another repeat others.
+  // All K of a row begin with the same prompts, another repeat has others.
   const size_t first = FirstPrompt(options_, point.repeat);
   const size_t end = FirstPrompt(options_, point.repeat + 1);
   const LoadResult result =
