@@ -387,6 +387,17 @@ TEST_F(BenchCommandTest, AnOpenLoopSendsByItself) {
   EXPECT_THAT(err_.str(), HasSubstr("50 requests/s"));
 }
 
+// More than may be in flight: places are taken again.
+TEST_F(BenchCommandTest, AnOpenLoopSendsAsManyAsThereArePrompts) {
+  WritePrompts(700);
+  const ScriptedGenerationService service(client::TwoRounds());
+  ASSERT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",
+                 "100", "--rate", "10000", "--warm-up", "0"}),
+            client::kExitOk)
+      << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("700 requests"));
+}
+
 TEST_F(BenchCommandTest, AnOpenLoopWithoutARequestIsNotMeasured) {
   const ScriptedGenerationService service(client::TwoRounds());
   EXPECT_EQ(Run({"--coordinator", service.address(), "-k", "0", "--seconds",

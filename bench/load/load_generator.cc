@@ -2,12 +2,16 @@
 #include "bench/load/load_generator.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 
 namespace outrider::bench {
@@ -29,7 +33,10 @@ class Run {
       : client_(client),
         prompts_(prompts),
         options_(options),
-        cancellation_(cancellation) {}
+        cancellation_(cancellation),
+        free_places_(kMaxInFlight) {
+    std::iota(free_places_.begin(), free_places_.end(), size_t{0});
+  }
 
   void WarmUp() {
     for (int i = 0; i < options_.num_warm_up; ++i) {
@@ -47,9 +54,9 @@ class Run {
       Arrive(start);
       cancellation_.Forget(registration);
     } else {
-      std::vector<std::jthread> users;
-      for (int i = 0; i < options_.load.concurrency; ++i) {
-        users.emplace_back([this, start] { BeUser(start); });
+      std::vector<std::jthread> users(options_.load.concurrency);
+      for (std::jthread& user : users) {
+        StartThread(user, [this, start] { BeUser(start); });
       }
     }
     MutexLock lock(mu_);
@@ -69,7 +76,8 @@ class Run {
   void Arrive(Clock::time_point start) {
     std::mt19937_64 random(options_.seed);
     std::exponential_distribution<double> gap(options_.load.rate);
-    std::vector<std::jthread> requests;
+    // One that has a new thread's place has ended, and is joined.
+    std::vector<std::jthread> requests(kMaxInFlight);
     double seconds = gap(random);
     for (; seconds < std::chrono::duration<double>(options_.duration).count();
          seconds += gap(random)) {
@@ -79,13 +87,24 @@ class Run {
       if (!WaitUntil(due)) return;
       auto request = NextRequest();
       if (!request) return;
-      WaitForRoom();
-      requests.emplace_back([this, request = *std::move(request), due] {
+      const size_t place = WaitForPlace();
+      const auto send = [this, request = *std::move(request), due, place] {
         Record(Send(request, due));
-        MutexLock lock(mu_);
-        --num_in_flight_;
-        has_room_.NotifyOne();
-      });
+        Leave(place);
+      };
+      if (!StartThread(requests[place], send)) Leave(place);
+    }
+  }
+
+  // False, and a request that has failed, where the system refuses.
+  bool StartThread(std::jthread& thread, const std::function<void()>& act) {
+    try {
+      thread = std::jthread(act);
+      return true;
+    } catch (const std::system_error& error) {
+      Record({.status = absl::ResourceExhaustedError(
+                  absl::StrCat("cannot start a thread: ", error.what()))});
+      return false;
     }
   }
 
@@ -102,10 +121,17 @@ class Run {
     return !is_stopped_;
   }
 
-  void WaitForRoom() {
+  size_t WaitForPlace() {
     MutexLock lock(mu_);
-    while (num_in_flight_ >= kMaxInFlight) has_room_.Wait(mu_);
-    ++num_in_flight_;
+    while (free_places_.empty()) has_place_.Wait(mu_);
+    const size_t place = free_places_.back();
+    free_places_.pop_back();
+    return place;
+  }
+  void Leave(size_t place) {
+    MutexLock lock(mu_);
+    free_places_.push_back(place);
+    has_place_.NotifyOne();
   }
 
   std::optional<GenerationRequest> NextRequest() {
@@ -149,11 +175,11 @@ class Run {
   Cancellation& cancellation_;
 
   Mutex mu_;
-  CondVar has_room_;
+  CondVar has_place_;
   CondVar stopped_;
   bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
   size_t num_taken_ ABSL_GUARDED_BY(mu_) = 0;
-  int num_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<size_t> free_places_ ABSL_GUARDED_BY(mu_);  // in an open loop
   LoadResult result_ ABSL_GUARDED_BY(mu_);
 };
 
