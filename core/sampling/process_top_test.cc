@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <variant>
@@ -8,6 +9,7 @@
 #include "core/sampling/adjust_logits.h"
 #include "core/sampling/ask_rows.h"
 #include "core/sampling/coins.h"
+#include "core/sampling/known_logits.h"
 #include "core/sampling/process.h"
 #include "core/testing/answer_on_host.h"
 #include "gtest/gtest.h"
@@ -90,6 +92,73 @@ TEST(ProcessTopTest, ARowThatIsCutNowhereIsNotAskedAbout) {
         SamplingParams{.top_k = kMaxTopLogits + 1}}) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(
         AskTop(params, {}, kRowSize).what));
+  }
+}
+
+// The weights of 1, 1/2, 1/4 and 1/8, or nearly, and those of others that weigh
+// `rest` together.
+class TopMassTest : public ::testing::Test {
+ protected:
+  explicit TopMassTest(double rest = 1) {
+    answer_.rest = rest;
+    for (const float logit : answer_.logits) {
+      weights_.push_back(WeightOfLogit(logit, /*maximum=*/0,
+                                       /*temperature=*/1));
+    }
+  }
+  // How many stay where top-p's mass ends so much above the first two, in
+  // shares of the whole; nothing where that is not decided.
+  std::optional<size_t> NumKept(double above) const {
+    double total = answer_.rest;
+    for (const double weight : weights_) total += weight;
+    const double told = weights_[0] + weights_[1];
+    const auto kept =
+        ProcessTop(answer_, {.top_p = told / total + above}, /*moves=*/{});
+    if (!kept.has_value()) return std::nullopt;
+    return kept->support().size();
+  }
+
+  TopAnswer answer_ = {
+      .ids = {2, 3, 5, 7},
+      .logits = {0, std::log(0.5F), std::log(0.25F), std::log(0.125F)}};
+  std::vector<double> weights_;
+};
+
+// float32 weights of a half of the row may be off by 1e-5 of themselves.
+TEST_F(TopMassTest, IsNotDecidedWhereTheRestMayBeMoreOrLess) {
+  for (const double above : {-1.5e-6, 0.0, 1.5e-6}) {
+    EXPECT_EQ(NumKept(above), std::nullopt) << above;
+  }
+  EXPECT_EQ(NumKept(-2e-5), 2u);
+  EXPECT_EQ(NumKept(2e-5), 3u);
+}
+
+class TopSumTest : public TopMassTest {
+ protected:
+  TopSumTest() : TopMassTest(/*rest=*/1e-10) {}
+};
+
+TEST_F(TopSumTest, IsNotDecidedWhereTheSumMayBeMoreOrLess) {
+  for (const double above : {-3e-13, 0.0, 3e-13}) {
+    EXPECT_EQ(NumKept(above), std::nullopt) << above;
+  }
+  EXPECT_EQ(NumKept(-3e-12), 2u);
+  EXPECT_EQ(NumKept(3e-12), 3u);
+}
+
+TEST_F(TopSumTest, IsNotDecidedWhereOthersMayBeAsLikelyAsThoseThatStay) {
+  for (const float below : {5e-13F, 3e-12F}) {
+    answer_ = {.ids = {2, 3}, .logits = {0, -below}, .rest = 1};
+    const auto kept = ProcessTop(answer_, {.top_p = 0.1}, /*moves=*/{});
+    EXPECT_EQ(kept.has_value(), below > 1e-12F);
+  }
+}
+
+TEST_F(TopSumTest, IsNotDecidedWhereMinPMayCutOthersOrNot) {
+  for (const double above : {0.0, 5e-13, 3e-12}) {
+    const double min_p = weights_[3] * (1 + above);
+    EXPECT_EQ(ProcessTop(answer_, {.min_p = min_p}, /*moves=*/{}).has_value(),
+              above > 1e-12);
   }
 }
 
