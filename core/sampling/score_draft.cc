@@ -35,8 +35,7 @@ absl::StatusOr<Distribution> ProcessRow(const RowView& row,
                     params, history);
 }
 
-// A row that was drawn from where it is.
-absl::StatusOr<TargetRow> Drawn(const DrawAnswer& answer, RuleKind rule,
+absl::StatusOr<TargetRow> RowOf(const DrawAnswer& answer, RuleKind rule,
                                 absl::Span<const TokenId> support) {
   if (rule == RuleKind::kCoupled) {
     return TargetRow::FromParts({}, {}, /*tail_mass=*/1, answer.drawn);
@@ -49,6 +48,16 @@ absl::StatusOr<TargetRow> Drawn(const DrawAnswer& answer, RuleKind rule,
   }
   return TargetRow::FromParts({support.begin(), support.end()}, std::move(p),
                               answer.tail / total, answer.drawn);
+}
+
+// A row that was drawn from where it is. What is wrong with it is no argument
+// of the caller's.
+absl::StatusOr<TargetRow> Drawn(const DrawAnswer& answer, RuleKind rule,
+                                absl::Span<const TokenId> support) {
+  absl::StatusOr<TargetRow> row = RowOf(answer, rule, support);
+  if (row.ok()) return row;
+  return absl::InternalError(
+      absl::StrCat("an answered row is none: ", row.status().message()));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct DraftBlock {
 // stands (lenience.h). One function for every reply format, on whichever side
 // the logits are. `random` must outlive the rows. INVALID_ARGUMENT where rows,
 // supports and drafts do not fit; INTERNAL where a row is no row of logits (see
-// Process).
+// Process), or an answer no answer.
 absl::StatusOr<std::vector<TargetRow>> ScoreDraft(
     absl::Span<const RowView> rows, const DraftBlock& block,
     const SamplingParams& params, RandomSource& random);
