@@ -16,7 +16,9 @@ namespace outrider {
 namespace {
 
 // How far a draft row's weights may be from a sum of 1: what rounding does, and
-// more. Each bfloat16 is off by at most 2^-9 of itself.
+// more. A bfloat16 is off by at most 2^-8 / (1 + 2^-8) = 0.00389 of what it was
+// rounded from, as halfway between 1 and 1 + 2^-7, and so is their sum: 255
+// equal weights are off by nearly that.
 constexpr double kFloat64Sum = 1e-6;
 constexpr double kBFloat16Sum = 0x1p-8;
 
