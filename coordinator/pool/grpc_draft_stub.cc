@@ -11,6 +11,7 @@
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
 #include "core/wire/message_limits.h"
+#include "core/wire/read_reply.h"
 
 namespace outrider {
 
@@ -58,7 +59,7 @@ Task<absl::StatusOr<DraftReply>> GrpcDraftStub::Draft(
   }
   OUTRIDER_CO_RETURN_IF_ERROR(response.status());
   OUTRIDER_CO_ASSIGN_OR_RETURN(DraftReply reply,
-                               FromProto(*response, call, node_.vocab_size()));
+                               ReadReply(*response, call, node_.vocab_size()));
   if (drafts) pace_.Answered(NumPasses(reply), took);
   reply.sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   reply.wire_bytes =

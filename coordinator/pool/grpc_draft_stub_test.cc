@@ -29,6 +29,8 @@ constexpr Incarnation kIncarnation = {{2}};
 constexpr milliseconds kTimeout(200);
 constexpr milliseconds kSlow(250);  // longer than that
 
+constexpr int kVocabSize = 10;
+
 // Answers after kSlow, or only when it is let go.
 class SlowDrafter final : public v1::DrafterService::Service {
  public:
@@ -40,11 +42,12 @@ class SlowDrafter final : public v1::DrafterService::Service {
     ToProto(DraftReply{.header = {.session = kSession,
                                   .incarnation = kIncarnation,
                                   .step = 1},
-                       .outcome = outrider::Draft{.tokens = {7}}},
+                       .outcome = outrider::Draft{.tokens = {token_}}},
             *response);
     return grpc::Status::OK;
   }
 
+  void set_token(TokenId token) { token_ = token; }
   void Hold() { is_held_ = true; }
   void LetGo() {
     is_held_ = false;
@@ -53,6 +56,7 @@ class SlowDrafter final : public v1::DrafterService::Service {
 
  private:
   std::atomic<bool> is_held_ = false;
+  std::atomic<TokenId> token_ = 7;
 };
 
 class GrpcDraftStubTest : public ::testing::Test {
@@ -70,7 +74,7 @@ class GrpcDraftStubTest : public ::testing::Test {
         GrpcDraftStub::Options{.queue = queue_,
                                .timeout = kTimeout,
                                .timeout_per_token = milliseconds(0)});
-    stub_->set_vocab_size(10);
+    stub_->set_vocab_size(kVocabSize);
   }
 
   absl::StatusOr<DraftReply> Draft() {
@@ -101,6 +105,15 @@ TEST_F(GrpcDraftStubTest, NoDraftIsGivenUpOnceTheDrafterIsKnownToBeSlow) {
   }
   drafter_.LetGo();
   for (int i = 0; i < 4; ++i) EXPECT_THAT(Draft(), IsOk());
+}
+
+TEST_F(GrpcDraftStubTest, AMalformedReplyIsTheDraftersFailure) {
+  drafter_.set_token(kVocabSize);
+  absl::StatusOr<DraftReply> reply = Draft();
+  for (int i = 0; i < 4 && absl::IsDeadlineExceeded(reply.status()); ++i) {
+    reply = Draft();
+  }
+  EXPECT_THAT(reply, StatusIs(absl::StatusCode::kInternal));
 }
 
 }  // namespace

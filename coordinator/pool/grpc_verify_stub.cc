@@ -3,12 +3,13 @@
 
 #include <utility>
 
+#include "coordinator/peers/miss_recovery.h"
 #include "coordinator/pool/grpc_log_metadata.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/unary_call.h"
 #include "core/wire/convert.h"
 #include "core/wire/message_limits.h"
-#include "core/wire/reply_parts.h"
+#include "core/wire/read_reply.h"
 
 namespace outrider {
 
@@ -41,9 +42,10 @@ Task<absl::StatusOr<VerifyReply>> GrpcVerifyStub::Verify(
   const auto sent_bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t wire_bytes =
       sent_bytes + static_cast<int64_t>(response.ByteSizeLong());
-  OUTRIDER_CO_ASSIGN_OR_RETURN(VerifyReply reply,
-                               FromProto(std::move(response), call));
-  OUTRIDER_CO_RETURN_IF_ERROR(CheckVocabulary(reply, node_.vocab_size()));
+  OUTRIDER_CO_ASSIGN_OR_RETURN(
+      VerifyReply reply,
+      ReadReply(std::move(response), call, node_.vocab_size()));
+  OUTRIDER_CO_RETURN_IF_ERROR(CheckEcho(call.header, reply.header));
   reply.wire_bytes = wire_bytes;
   reply.sent_bytes = sent_bytes;
   co_return reply;

@@ -22,6 +22,13 @@ LogitRows RoundedToBFloat16(const LogitRows& rows) {
   return LogitRows::FromVector(std::move(values), rows.vocab_size());
 }
 
+absl::Status CheckRowsOfLogits(const LogitRows& rows) {
+  for (const absl::Span<const float> row : rows.Rows()) {
+    OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void FullReply::Ask(const Draft& /*draft*/, VerifyCall& call) const {
@@ -44,26 +51,37 @@ absl::StatusOr<VerifyReply> FullReply::Answer(
     absl::Span<const TokenId> /*committed*/, RandomSource& /*random*/) const {
   if (is_bfloat16_) rows = RoundedToBFloat16(rows);
   // Checked here as processing would: a cache that gave such a row is not kept.
-  for (const absl::Span<const float> row : rows.Rows()) {
-    OUTRIDER_RETURN_IF_ERROR(CheckLogits(row));
-  }
+  OUTRIDER_RETURN_IF_ERROR(CheckRowsOfLogits(rows));
   return VerifyReply{.outcome = std::move(rows), .is_bfloat16 = is_bfloat16_};
+}
+
+absl::Status FullReply::CheckRows(const VerifyCall& call,
+                                  const VerifyReply& reply) const {
+  const auto* rows = std::get_if<LogitRows>(&reply.outcome);
+  if (rows == nullptr || reply.is_bfloat16 != is_bfloat16_) {
+    return WrongFormat();
+  }
+  return CheckNumRows(rows->num_rows(), call);
+}
+
+absl::Status FullReply::CheckReply(const VerifyCall& call,
+                                   const VerifyReply& reply) const {
+  OUTRIDER_RETURN_IF_ERROR(CheckRows(call, reply));
+  return CheckRowsOfLogits(std::get<LogitRows>(reply.outcome));
 }
 
 absl::StatusOr<DraftScore> FullReply::Read(const VerifyCall& call,
                                            VerifyReply reply,
                                            const Asker& asker) const {
-  const auto* rows = std::get_if<LogitRows>(&reply.outcome);
-  if (rows == nullptr || reply.is_bfloat16 != is_bfloat16_) {
-    return WrongFormat();
-  }
-  OUTRIDER_RETURN_IF_ERROR(CheckNumRows(rows->num_rows(), call));
+  OUTRIDER_RETURN_IF_ERROR(CheckRows(call, reply));
+  const auto& rows = std::get<LogitRows>(reply.outcome);
+  // Processing checks the logits again.
   OUTRIDER_ASSIGN_OR_RETURN(
       std::vector<TargetRow> target,
-      ScoreDraft(rows->Views(),
+      ScoreDraft(rows.Views(),
                  DraftBlock::Of(asker.draft, asker.history, call.rule),
                  call.sampling, asker.random));
-  return DraftScore{.rows = std::move(target), .scored = *rows};
+  return DraftScore{.rows = std::move(target), .scored = rows};
 }
 
 }  // namespace outrider

@@ -71,8 +71,13 @@ class ReplyCodec {
       const VerifyCall& call, LogitRows rows,
       absl::Span<const TokenId> committed, RandomSource& random) const = 0;
 
+  // Called where a reply arrives: INTERNAL where one without a Miss is in
+  // another format, does not fit the call or has a row of no logits.
+  virtual absl::Status CheckReply(const VerifyCall& call,
+                                  const VerifyReply& reply) const = 0;
+
   // Called by the coordinator: what a reply without a Miss says to the draft.
-  // INTERNAL where it is in another format or does not fit the call.
+  // INTERNAL where CheckReply refuses it.
   virtual absl::StatusOr<DraftScore> Read(const VerifyCall& call,
                                           VerifyReply reply,
                                           const Asker& asker) const = 0;

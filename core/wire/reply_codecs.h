@@ -24,10 +24,16 @@ class FullReply final : public ReplyCodec {
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;
+  absl::Status CheckReply(const VerifyCall& call,
+                          const VerifyReply& reply) const override;
   absl::StatusOr<DraftScore> Read(const VerifyCall& call, VerifyReply reply,
                                   const Asker& asker) const override;
 
  private:
+  // Whether these are K + 1 rows of this format.
+  absl::Status CheckRows(const VerifyCall& call,
+                         const VerifyReply& reply) const;
+
   const bool is_bfloat16_;
 };
 
@@ -44,6 +50,8 @@ class SparseReply final : public ReplyCodec {
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;
+  absl::Status CheckReply(const VerifyCall& call,
+                          const VerifyReply& reply) const override;
   absl::StatusOr<DraftScore> Read(const VerifyCall& call, VerifyReply reply,
                                   const Asker& asker) const override;
 };
@@ -61,6 +69,8 @@ class TokensReply final : public ReplyCodec {
   absl::StatusOr<VerifyReply> Answer(const VerifyCall& call, LogitRows rows,
                                      absl::Span<const TokenId> committed,
                                      RandomSource& random) const override;
+  absl::Status CheckReply(const VerifyCall& call,
+                          const VerifyReply& reply) const override;
   absl::StatusOr<DraftScore> Read(const VerifyCall& call, VerifyReply reply,
                                   const Asker& asker) const override;
 };

@@ -125,24 +125,32 @@ absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
   return scores;
 }
 
-absl::StatusOr<std::vector<ScoredRow>> JoinScores(
-    const VerifyCall& call, std::vector<TokenSeq> candidates,
-    std::vector<RowScores> scores) {
-  std::vector<ScoredRow> joined;
-  if (!call.logprobs.has_value()) return joined;
+absl::Status CheckScores(const VerifyCall& call,
+                         absl::Span<const TokenSeq> candidates,
+                         absl::Span<const RowScores> scores) {
+  if (!call.logprobs.has_value()) return absl::OkStatus();
   const size_t num_top = call.logprobs->num_top;
   bool fits = scores.size() == candidates.size();
   for (size_t i = 0; fits && i < candidates.size(); ++i) {
-    const RowScores& row = scores[i];
-    fits = row.tokens.size() == candidates[i].size() &&
-           row.top_ids.size() <= num_top &&
-           row.top_scores.size() == row.top_ids.size();
-    joined.push_back({std::move(candidates[i]), std::move(scores[i])});
+    fits = scores[i].tokens.size() == candidates[i].size() &&
+           scores[i].top_ids.size() <= num_top &&
+           scores[i].top_scores.size() == scores[i].top_ids.size();
   }
-  if (fits) return joined;
+  if (fits) return absl::OkStatus();
   return absl::InternalError(
       "the verifier's log-probabilities do not fit its rows; one of another "
       "version gives them with reply_format FULL");
+}
+
+std::vector<ScoredRow> JoinScores(const VerifyCall& call,
+                                  std::vector<TokenSeq> candidates,
+                                  std::vector<RowScores> scores) {
+  std::vector<ScoredRow> joined;
+  if (!call.logprobs.has_value()) return joined;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    joined.push_back({std::move(candidates[i]), std::move(scores[i])});
+  }
+  return joined;
 }
 
 }  // namespace outrider

@@ -39,11 +39,14 @@ absl::Status CheckNumDraftRows(const VerifyCall& call, size_t num_supports,
 absl::StatusOr<std::vector<RowScores>> ScoreCandidates(
     const VerifyCall& call, const LogitRows& rows,
     absl::Span<const TokenId> committed, absl::Span<const TokenSeq> candidates);
-// Called by the coordinator: the same scores beside their tokens. INTERNAL
-// where they do not fit.
-absl::StatusOr<std::vector<ScoredRow>> JoinScores(
-    const VerifyCall& call, std::vector<TokenSeq> candidates,
-    std::vector<RowScores> scores);
+// Called by the coordinator. INTERNAL: these scores do not fit their tokens.
+absl::Status CheckScores(const VerifyCall& call,
+                         absl::Span<const TokenSeq> candidates,
+                         absl::Span<const RowScores> scores);
+// The same scores, which fit, beside their tokens.
+std::vector<ScoredRow> JoinScores(const VerifyCall& call,
+                                  std::vector<TokenSeq> candidates,
+                                  std::vector<RowScores> scores);
 
 }  // namespace outrider
 

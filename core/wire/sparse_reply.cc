@@ -86,17 +86,23 @@ absl::StatusOr<VerifyReply> SparseReply::Answer(
   return reply;
 }
 
+absl::Status SparseReply::CheckReply(const VerifyCall& call,
+                                     const VerifyReply& reply) const {
+  const auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome);
+  if (rows == nullptr) return WrongFormat();
+  OUTRIDER_RETURN_IF_ERROR(CheckNumRows(static_cast<int>(rows->size()), call));
+  return CheckScores(call, CandidatesOf(*rows), reply.logprobs);
+}
+
 absl::StatusOr<DraftScore> SparseReply::Read(const VerifyCall& call,
                                              VerifyReply reply,
                                              const Asker& /*asker*/) const {
-  auto* rows = std::get_if<std::vector<TargetRow>>(&reply.outcome);
-  if (rows == nullptr) return WrongFormat();
-  OUTRIDER_RETURN_IF_ERROR(CheckNumRows(static_cast<int>(rows->size()), call));
+  OUTRIDER_RETURN_IF_ERROR(CheckReply(call, reply));
+  auto& rows = std::get<std::vector<TargetRow>>(reply.outcome);
   DraftScore score;
-  OUTRIDER_ASSIGN_OR_RETURN(
-      score.scored,
-      JoinScores(call, CandidatesOf(*rows), std::move(reply.logprobs)));
-  score.rows = std::move(*rows);
+  score.scored =
+      JoinScores(call, CandidatesOf(rows), std::move(reply.logprobs));
+  score.rows = std::move(rows);
   return score;
 }
 

@@ -103,9 +103,8 @@ absl::StatusOr<VerifyReply> TokensReply::Answer(
   return reply;
 }
 
-absl::StatusOr<DraftScore> TokensReply::Read(const VerifyCall& call,
-                                             VerifyReply reply,
-                                             const Asker& /*asker*/) const {
+absl::Status TokensReply::CheckReply(const VerifyCall& call,
+                                     const VerifyReply& reply) const {
   const auto* verdict = std::get_if<Verdict>(&reply.outcome);
   if (verdict == nullptr) return WrongFormat();
   const int num_drafts = static_cast<int>(call.draft_tokens.size());
@@ -120,12 +119,19 @@ absl::StatusOr<DraftScore> TokensReply::Read(const VerifyCall& call,
                                             num_more, " tokens, and may with ",
                                             call.max_more_tokens));
   }
-  DraftScore score = {.verdict = *verdict,
+  return CheckScores(call, TokensOf(call, *verdict, reply.more_tokens),
+                     reply.logprobs);
+}
+
+absl::StatusOr<DraftScore> TokensReply::Read(const VerifyCall& call,
+                                             VerifyReply reply,
+                                             const Asker& /*asker*/) const {
+  OUTRIDER_RETURN_IF_ERROR(CheckReply(call, reply));
+  const auto& verdict = std::get<Verdict>(reply.outcome);
+  DraftScore score = {.verdict = verdict,
                       .more_tokens = std::move(reply.more_tokens)};
-  OUTRIDER_ASSIGN_OR_RETURN(
-      score.scored,
-      JoinScores(call, TokensOf(call, *verdict, score.more_tokens),
-                 std::move(reply.logprobs)));
+  score.scored = JoinScores(call, TokensOf(call, verdict, score.more_tokens),
+                            std::move(reply.logprobs));
   return score;
 }
 

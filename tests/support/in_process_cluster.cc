@@ -69,6 +69,9 @@ InProcessCluster::InProcessCluster(Options options)
     others_.push_back(MakeVerifier(target, description, node));
     nodes.verifiers.push_back(others_.back()->address());
   }
+  for (const std::string& address : options_.more_verifiers) {
+    nodes.verifiers.push_back(address);
+  }
   for (const TableLm::Options& draft : options_.other_drafts) {
     other_drafters_.push_back(MakeDrafter(draft, Describe(draft, "same", "0"),
                                           NodeOptions(OwnLoopback())));
@@ -150,7 +153,8 @@ bool InProcessCluster::WaitUntilReady() {
   while (std::chrono::steady_clock::now() < deadline) {
     const NodePool::Overview nodes = pool_->Describe();
     const bool knows_all =
-        nodes.verifiers.size() > others_.size() &&
+        nodes.verifiers.size() >
+            others_.size() + options_.more_verifiers.size() &&
         nodes.drafters.size() + nodes.refused_drafters.size() >
             other_drafters_.size();
     // The first calls may take longer than an attempt to connect may, as

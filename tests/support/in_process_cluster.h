@@ -48,9 +48,10 @@ class InProcessCluster {
     std::vector<TableLm::Options> other_targets = {};  // more verifiers
     std::string other_numerics = "table";              // of those
     std::vector<TableLm::Options> other_drafts = {};   // more drafters
-    int queue_length = 1024;                           // of a node
-    int num_blocks = 1 << 15;        // of 16 tokens, of a node
-    int num_other_blocks = 1 << 14;  // of a verifier more
+    std::vector<std::string> more_verifiers = {};  // that the test runs itself
+    int queue_length = 1024;                       // of a node
+    int num_blocks = 1 << 15;                      // of 16 tokens, of a node
+    int num_other_blocks = 1 << 14;                // of a verifier more
     int max_sessions = 64;
     std::chrono::milliseconds resume_patience = std::chrono::minutes(1);
     int max_waiting = 64;
