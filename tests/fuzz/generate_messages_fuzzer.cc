@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GenerateRequest of anybody's at a coordinator, and a GenerateResponse of
 // anybody's at a client.
+#include <iterator>
 #include <memory>
 
 #include "coordinator/service/generation_request.h"
@@ -17,17 +18,17 @@ namespace {
 GenerationLimits LimitsHere() {
   static const std::unique_ptr<Tokenizer> tokenizer =
       *LoadTokenizer(GoldenDirectory("gpt2"));
-  return {.tokenizer = tokenizer.get(),
-          .vocab_size = tokenizer->vocab_size(),
-          .context_length = 512,
-          .longest_text = 512,
-          .max_draft_tokens = 16,
-          .most_draft_tokens = 16,
-          .default_draft_tokens = 5,
-          .eos_ids = {0},
-          .reply_formats = {ReplyFormat::kFull, ReplyFormat::kSparse,
-                            ReplyFormat::kTokens},
-          .rules = {RuleKind::kRejection, RuleKind::kCoupled}};
+  return {
+      .tokenizer = tokenizer.get(),
+      .vocab_size = tokenizer->vocab_size(),
+      .context_length = 512,
+      .longest_text = 512,
+      .max_draft_tokens = 16,
+      .most_draft_tokens = 16,
+      .default_draft_tokens = 5,
+      .eos_ids = {0},
+      .reply_formats = {std::begin(kReplyFormats), std::end(kReplyFormats)},
+      .rules = {RuleKind::kRejection, RuleKind::kCoupled, RuleKind::kBlock}};
 }
 
 void AtTheCoordinator(const std::string& bytes) {
