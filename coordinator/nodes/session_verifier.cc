@@ -33,6 +33,15 @@ constexpr milliseconds kThereTimeout(500);
 // sent to a third.
 constexpr size_t kMaxFailures = 2;
 
+// What a session answers itself in place of a node that would have room.
+absl::Status RoomIsKept() {
+  return WithJitteredRetryDelay(
+      absl::ResourceExhaustedError(
+          "room at the verifiers is kept for requests that came before: try "
+          "again later"),
+      std::chrono::seconds(1));
+}
+
 }  // namespace
 
 SessionVerifier::SessionVerifier(SessionPool& pool, const SessionId& session,
@@ -79,11 +88,12 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Answer(
   co_return co_await AskUntilAnswered(call, cancellation);
 }
 
-WaitingRoom::Guest SessionVerifier::AsGuest() const {
+WaitingRoom::Guest SessionVerifier::AsGuest(const VerifyCall& call) const {
   using Kind = WaitingRoom::Kind;
   const Kind before = seat_.use().is_resumed ? Kind::kResumed : Kind::kNew;
   return {.kind = seat_.has_begun() ? Kind::kHeld : before,
-          .at = seat_.has_begun() ? &seat_.node() : nullptr};
+          .at = seat_.has_begun() ? &seat_.node() : nullptr,
+          .text_length = TextLengthOf(call)};
 }
 
 Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
@@ -103,10 +113,13 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
         seat_.use().is_resumed && failed_.size() < kMaxFailures;
     if (may_go_on && IsFailure(status)) continue;
     if (!IsRefusal(status)) co_return reply;
-    if (place_ == nullptr) place_ = room.Enter(AsGuest());
+    if (place_ == nullptr) place_ = room.Enter(AsGuest(call));
     if (place_ == nullptr) co_return reply;
-    co_await place_->Wait(pool_.timer(),
-                          JitteredRetryDelay(status, session_, attempt),
+    place_->WasRefusedBy(full_);
+    // It costs nobody anything to look whether room is still kept.
+    const bool is_kept = room.IsKept(seat_.node(), AsGuest(call), place_.get());
+    const auto delay = JitteredRetryDelay(status, session_, attempt);
+    co_await place_->Wait(pool_.timer(), is_kept ? delay / 10 : delay,
                           cancellation);
     // Who failed may be back, and have room.
     seat_.TakeOther(call, /*avoided=*/{}, /*even_doubtful=*/true);
@@ -117,13 +130,16 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     const VerifyCall& call, Cancellation& cancellation) {
   Nodes avoided;
   absl::Status refusal;
+  full_.clear();
   while (true) {
     co_await seat_.TakeTurn(call, cancellation);
     // They were made for another node, or for what it was before.
     if (!TakesDrafts(seat_.description(), call)) co_return ForgottenReply(call);
     VerifierNode& node = seat_.node();
+    const bool is_for_other =
+        pool_.waiting_room().IsKept(node, AsGuest(call), /*own=*/place_.get());
     // A node that was broken is probed by one session at a time.
-    if (!at_seat_.MayOpen()) {
+    if (!is_for_other && !at_seat_.MayOpen()) {
       Seat<VerifierNode> left =
           seat_.TakeOther(call, avoided, /*even_doubtful=*/false);
       if (left != nullptr) {
@@ -132,7 +148,12 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
         continue;
       }
     }
-    Reply reply = co_await AskHere(call, cancellation);
+    Reply reply;
+    if (is_for_other) {
+      reply = RoomIsKept();
+    } else {
+      reply = co_await AskHere(call, cancellation);
+    }
     const absl::Status& status = reply.status();
     if (reply.ok() || cancellation.cancelled() || IsPoison(status)) {
       co_return reply;
@@ -140,6 +161,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     avoided.push_back(&node);
     if (IsRefusal(status)) {
       refusal = status;
+      full_.push_back(&node);
       seat_.GiveTurnBack();
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {
       // One that is lost may still be when it comes back for room elsewhere.

@@ -23,9 +23,9 @@
 
 namespace outrider {
 
-// One session's verifier, whichever node that is at the time.
-// An opening that a node refuses, or fails at, is sent to another that is
-// ready; where all refuse, it waits in the pool's waiting room.
+// One session's verifier, whichever node that is at the time. An opening that a
+// node refuses, or fails at, is sent to another that is ready; where all
+// refuse, or keep their room for others, it waits in the pool's waiting room.
 //
 // A session that has begun is moved: away from a node that is lost, late or
 // leaving, to another that is ready and has the same model. Whoever calls
@@ -75,7 +75,7 @@ class SessionVerifier final : public VerifyStub {
   enum class Next { kAsk, kReopen, kEnd };
 
   Task<Reply> Answer(const VerifyCall& call, Cancellation& cancellation);
-  WaitingRoom::Guest AsGuest() const;
+  WaitingRoom::Guest AsGuest(const VerifyCall& call) const;
   Task<Reply> Open(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskEach(const VerifyCall& call, Cancellation& cancellation);
   Task<Reply> AskUntilAnswered(const VerifyCall& call,
@@ -109,7 +109,7 @@ class SessionVerifier final : public VerifyStub {
   VerifierSeat seat_;
   SeatedStub at_seat_;
   SameModelStub same_model_;
-  Nodes failed_;                               // at the first opening
+  Nodes failed_, full_;                        // at the first opening
   std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
   bool has_failed_ = false;  // a step of it, since one was answered
   int num_retries_ = 0;      // of the call under way

@@ -59,7 +59,6 @@ Task<SessionVerifier::Next> SessionVerifier::WaitForRoom(
                  : seat_.TakeOther(call, attempts.full,
                                    /*even_doubtful=*/false) != nullptr);
   if (has_left) co_return Next::kReopen;
-  attempts.full.clear();
   if (seat_.has_begun() && !attempts.held.has_value()) {
     OUTRIDER_LOG(kInfo, seat_.FieldsOf(call))
         << "holds, as no verifier has room for it: " << refusal;
@@ -67,11 +66,12 @@ Task<SessionVerifier::Next> SessionVerifier::WaitForRoom(
   }
   auto& place = seat_.has_begun() ? attempts.place : place_;
   if (place == nullptr) {
-    WaitingRoom::Guest guest = AsGuest();
+    WaitingRoom::Guest guest = AsGuest(call);
     if (has_nothing) guest.at = nullptr;
     place = pool_.waiting_room().Enter(guest);
   }
   if (place == nullptr) co_return Next::kEnd;
+  place->WasRefusedBy(std::exchange(attempts.full, {}));
   const auto delay = JitteredRetryDelay(refusal, session_, attempts.number);
   co_await place->Wait(pool_.timer(), delay, cancellation);
   co_return Next::kAsk;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that verifiers refuse, for now or for good, in virtual time.
 #include <chrono>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "coordinator/nodes/session_errors.h"
 #include "coordinator/nodes/session_verifier.h"
@@ -88,6 +91,33 @@ TEST_F(RefusedSessionTest, AStreamThatIsResumedComesBeforeWhatIsNew) {
   pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
   RunUntil([&] { return resumed.num_steps == 1; });
   EXPECT_EQ(added.num_steps, 0);
+  RunToEnd();
+}
+
+// Or room for it would never add up.
+TEST_F(RefusedSessionTest, ALongTextThatHasWaitedIsPassedByShortOnesNoMore) {
+  const auto run_for = [&](milliseconds time) {
+    const auto begin = loop_.elapsed();
+    RunUntil([&] { return loop_.elapsed() - begin > time; });
+  };
+  processes_[0].longest_text = 10;
+  const std::vector<TokenId> short_prompt =
+      std::exchange(prompt_, std::vector<TokenId>(50, 1));
+  const Stream& waits = AddStream();
+  run_for(milliseconds(100));
+  prompt_ = short_prompt;
+  const Stream& early = AddStream();
+  run_for(milliseconds(100));
+  EXPECT_GT(early.num_steps, 0);
+  run_for(WaitingRoom::kPatience);
+  const Stream& late = AddStream();
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(late.num_steps, 0);
+  EXPECT_EQ(waits.num_steps, 0);
+  processes_[0].longest_text = SIZE_MAX;
+  pool_->releases().Release(pool_->ChooseVerifier({}, {}).seat, {});
+  RunUntil([&] { return late.num_steps > 0; });
+  EXPECT_GT(waits.num_steps, 0);
   RunToEnd();
 }
 

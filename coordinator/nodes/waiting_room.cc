@@ -3,10 +3,28 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "core/base/child_cancellation.h"
 
 namespace outrider {
+
+void WaitingRoom::Place::WasRefusedBy(Verifiers verifiers) {
+  MutexLock lock(room_.mu_);
+  refused_by_ = std::move(verifiers);
+}
+
+bool WaitingRoom::Place::Keeps(const VerifierNode& verifier, int text_length,
+                               Clock::time_point now) {
+  if (text_length >= guest_.text_length || now - entered_at_ < kPatience ||
+      !absl::c_linear_search(refused_by_, &verifier) ||
+      (asks_since_.has_value() && now - *asks_since_ > kLongestRefusal)) {
+    return false;
+  }
+  if (!keeps_since_.has_value()) keeps_since_ = now;
+  return (now - *keeps_since_) % (2 * kLongestKept) < kLongestKept;
+}
 
 Task<void> WaitingRoom::Place::Wait(Timer& timer,
                                     std::chrono::milliseconds longest,
@@ -14,6 +32,7 @@ Task<void> WaitingRoom::Place::Wait(Timer& timer,
   ChildCancellation sleep(cancellation);
   {
     MutexLock lock(room_.mu_);
+    asks_since_.reset();
     sleep_ = &sleep.get();
     if (is_called_) sleep_->Cancel();
   }
@@ -21,6 +40,7 @@ Task<void> WaitingRoom::Place::Wait(Timer& timer,
   MutexLock lock(room_.mu_);
   sleep_ = nullptr;
   is_called_ = false;
+  asks_since_ = Clock::now();
 }
 
 std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter(const Guest& guest) {
@@ -39,6 +59,20 @@ std::unique_ptr<WaitingRoom::Place> WaitingRoom::Enter(const Guest& guest) {
 void WaitingRoom::Call(const VerifierNode* verifier) {
   MutexLock lock(mu_);
   CallFor(verifier);
+}
+
+bool WaitingRoom::IsKept(const VerifierNode& verifier, const Guest& guest,
+                         const Place* own) {
+  const Clock::time_point now = Clock::now();
+  MutexLock lock(mu_);
+  for (Place* place : places_) {
+    if (place == own || place->guest_.kind > guest.kind) return false;
+    if (place->guest_.kind != Kind::kHeld &&
+        place->Keeps(verifier, guest.text_length, now)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 int WaitingRoom::num_waiting() const {

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "coordinator/nodes/timer.h"
 #include "core/base/cancellation.h"
+#include "core/base/monotonic_clock.h"
 #include "core/base/mutex.h"
 #include "core/base/task.h"
 
@@ -17,8 +19,25 @@ struct VerifierNode;
 
 // Sessions that no verifier has room for at the time. They are called in the
 // order of their kinds, and of each as they came. Thread-safe.
+//
+// What comes free is too little for a long text as long as shorter ones take it
+// as it comes. So these do not pass one that has not begun and has waited for
+// `kPatience`: who would wait behind it, and is shorter, does not ask at the
+// verifiers that have refused it, and room for it adds up. That takes turns
+// with times in which all may ask, as it may wait in vain: sessions of others
+// than this coordinator take room.
 class WaitingRoom {
  public:
+  using Clock = MonotonicClock;
+  using Verifiers = std::vector<const VerifierNode*>;
+
+  static constexpr std::chrono::seconds kPatience{2};
+  static constexpr std::chrono::seconds kLongestKept{60};
+  // Who asks, and was not refused by then, is let in: its text is being read,
+  // which may take long. A node that has no room says so after 100 ms and the
+  // pass of that time.
+  static constexpr std::chrono::milliseconds kLongestRefusal{300};
+
   enum class Kind {
     kHeld,     // it has begun, and so has a place however many there are
     kResumed,  // it began at another coordinator, or its client says so
@@ -28,17 +47,21 @@ class WaitingRoom {
     Kind kind = Kind::kNew;
     // The one verifier that it can go on at; null: any.
     const VerifierNode* at = nullptr;
+    int text_length = 0;
   };
 
   // One session's place. Used by one coroutine at a time; must not outlive the
   // room.
   class Place {
    public:
-    Place(WaitingRoom& room, const Guest& guest) : room_(room), guest_(guest) {}
+    Place(WaitingRoom& room, const Guest& guest)
+        : room_(room), guest_(guest), entered_at_(Clock::now()) {}
     Place(const Place&) = delete;
     // Calls the next one: where there was room for one there may be more.
     ~Place() { room_.Leave(*this); }
 
+    // These have no room for it: told before it waits.
+    void WasRefusedBy(Verifiers verifiers);
     // Ends when it is called, which may have been before, or cancelled, and
     // after so long at the latest.
     Task<void> Wait(Timer& timer, std::chrono::milliseconds longest,
@@ -46,10 +69,16 @@ class WaitingRoom {
 
    private:
     friend class WaitingRoom;
+    bool Keeps(const VerifierNode& verifier, int text_length,
+               Clock::time_point now);
 
     WaitingRoom& room_;
     const Guest guest_;
+    const Clock::time_point entered_at_;
     // The room's mutex guards these.
+    Verifiers refused_by_ = {};
+    std::optional<Clock::time_point> asks_since_ = {};   // none: it waits
+    std::optional<Clock::time_point> keeps_since_ = {};  // the first time
     bool is_called_ = false;         // since it last went to ask
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };
@@ -64,6 +93,10 @@ class WaitingRoom {
   // no new one, whether it knows already or not. The first of those that may go
   // anywhere asks beside it: it may go elsewhere, or not fit there.
   void Call(const VerifierNode* verifier);
+  // Whether room there is kept for one that waits before who would be such a
+  // guest, or before `own`, where that is in the room.
+  bool IsKept(const VerifierNode& verifier, const Guest& guest,
+              const Place* own);
   int num_waiting() const;  // that have not begun
 
  private:

@@ -15,6 +15,7 @@
 namespace outrider::testing {
 namespace {
 
+using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using Place = std::unique_ptr<WaitingRoom::Place>;
 
@@ -153,6 +154,72 @@ TEST_F(WaitingRoomTest, WhatIsResumedHasAsManyPlacesBesideAndIsCalledFirst) {
   room_.Call(&here_);
   EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
   places.clear();
+  EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
+}
+
+class KeptRoomTest : public WaitingRoomTest {
+ protected:
+  KeptRoomTest() { long_->WasRefusedBy({&here_}); }
+
+  void Pass(std::chrono::milliseconds time) {
+    bool is_over = false;
+    loop_.After(time, [&] { is_over = true; });
+    while (!is_over) loop_.RunOne();
+  }
+  static WaitingRoom::Guest New(int text_length) {
+    return {.text_length = text_length};
+  }
+  bool IsKept(const WaitingRoom::Guest& guest = New(99)) {
+    return room_.IsKept(here_, guest, /*own=*/nullptr);
+  }
+
+  const Place long_ = room_.Enter(New(100));
+};
+
+TEST_F(KeptRoomTest, WhoHasWaitedForLongIsPassedNoMoreWhereItWaits) {
+  const Place behind = room_.Enter(New(50));
+  behind->WasRefusedBy({&here_, &there_});
+  EXPECT_FALSE(IsKept());
+  Pass(WaitingRoom::kPatience);
+  EXPECT_TRUE(IsKept());
+  EXPECT_FALSE(IsKept(New(100)));  // it could take no less
+  EXPECT_TRUE(room_.IsKept(here_, New(50), behind.get()));
+  EXPECT_FALSE(room_.IsKept(there_, New(40), behind.get()));
+  EXPECT_FALSE(room_.IsKept(here_, New(40), long_.get()));
+  EXPECT_TRUE(room_.IsKept(there_, New(40), nullptr));
+}
+
+TEST_F(KeptRoomTest, WhatIsResumedPassesWhatIsNew) {
+  const Place held = Hold(&here_);
+  held->WasRefusedBy({&here_});
+  Pass(WaitingRoom::kPatience);
+  EXPECT_FALSE(IsKept({.kind = WaitingRoom::Kind::kResumed}));
+}
+
+TEST_F(KeptRoomTest, RoomIsKeptForAWhileAndThenForAsLongIsNot) {
+  Pass(WaitingRoom::kPatience);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(IsKept());
+    Pass(WaitingRoom::kLongestKept - milliseconds(1));
+    EXPECT_TRUE(IsKept());
+    Pass(milliseconds(1));
+    EXPECT_FALSE(IsKept());
+    Pass(WaitingRoom::kLongestKept);
+  }
+}
+
+TEST_F(KeptRoomTest, WhoIsLetInWhereItAsksLeavesTheRestToOthers) {
+  Pass(WaitingRoom::kPatience);
+  room_.Call(&here_);
+  StartDetached(Wait(*long_, 1));
+  EXPECT_THAT(AwaitThatLeft(1), ElementsAre(1));
+  Pass(WaitingRoom::kLongestRefusal);
+  EXPECT_TRUE(IsKept());
+  Pass(milliseconds(1));
+  EXPECT_FALSE(IsKept());
+  StartDetached(Wait(*long_, 2));
+  EXPECT_TRUE(IsKept());
+  cancellation_.Cancel();
   EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
 }
 

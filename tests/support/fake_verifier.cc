@@ -33,7 +33,9 @@ Task<absl::StatusOr<VerifyReply>> FakeStub::Verify(
   const absl::Status taken_in = co_await TakeIn(
       call.header.delta.append_tokens.size(), timeout, cancellation);
   if (!taken_in.ok()) co_return taken_in;
-  if (process_.is_full && call.header.delta.keep_length == 0) {
+  const bool is_too_long =
+      call.header.delta.append_tokens.size() > process_.longest_text;
+  if ((process_.is_full || is_too_long) && call.header.delta.keep_length == 0) {
     ++process_.num_refused;
     co_return WithRetryDelay(absl::ResourceExhaustedError("full"),
                              std::chrono::seconds(1));

@@ -37,11 +37,12 @@ struct FakeProcess {
   absl::Status unsaid = {};   // it answers who asks what it is, where it is one
   int num_failing = 0;        // steps from here on; it forgets their sessions
   bool is_full = false;       // what has nothing there is to come later
-  bool preempts = false;      // what has something there loses it
-  bool is_hung = false;       // steps are, while it says what it is
-  bool is_silent = false;     // it answers nothing at all
-  bool is_old = false;        // it knows no place for suspects
-  bool is_starved = false;    // and then nobody is told whether it is free
+  size_t longest_text = SIZE_MAX;  // and so is what has more, and nothing there
+  bool preempts = false;           // what has something there loses it
+  bool is_hung = false;            // steps are, while it says what it is
+  bool is_silent = false;          // it answers nothing at all
+  bool is_old = false;             // it knows no place for suspects
+  bool is_starved = false;         // and then nobody is told whether it is free
   std::string weights_hash = "weights";
   // What it says of itself beside them.
   NodeDescription description = {.vocab_size = 10,
@@ -50,7 +51,7 @@ struct FakeProcess {
                                  .reply_formats = {ReplyFormat::kFull}};
   int num_described = 0;  // how often it has said it
   bool is_draining = false;
-  int num_lives = 1;
+  int num_lives = 1, num_deaths = 0;
   int num_breaks = 0;  // of its connections
   int num_in_flight = 0;
   std::map<SessionId, Incarnation> sessions = {};
@@ -58,7 +59,6 @@ struct FakeProcess {
   int num_stale = 0;  // openings that came after their own release
   // Each of these takes it down, from this step on.
   const std::map<SessionId, uint64_t>* poison = nullptr;
-  int num_deaths = 0;
   std::unique_ptr<SuspectPlace> suspects = std::make_unique<SuspectPlace>();
 
   void Die() {
