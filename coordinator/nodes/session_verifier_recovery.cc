@@ -99,9 +99,14 @@ Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
   if (is_kept() && Move(call, *reason, status)) co_return Next::kReopen;
   // Here an opening would be refused for ever.
   const bool leaves = !is_kept() && FitsNoMore(*reason);
-  const Nodes here = {&seat_.node()};
-  if (leaves && seat_.TakeOther(call, here, /*even_doubtful=*/true)) {
-    co_return Next::kAsk;
+  if (leaves) {
+    const Nodes here = {&seat_.node()};
+    if (Seat<VerifierNode> left =
+            seat_.TakeOther(call, here, /*even_doubtful=*/true)) {
+      // It may have opened the session, as another model.
+      seat_.Leave(std::move(left), call);
+      co_return Next::kAsk;
+    }
   }
   seat_.GiveTurnBack();
   if (*reason == MoveReason::kLate && !at_seat_.was_silent()) {

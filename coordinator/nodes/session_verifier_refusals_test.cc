@@ -181,6 +181,8 @@ TEST_F(SessionVerifierRefusalsTest, AnOpeningLeavesAnotherModelAtOnce) {
   const auto put_out_at = loop_.elapsed();
   RunUntil([&] { return HaveAllSteps(1); });
   EXPECT_LT(loop_.elapsed() - put_out_at, std::chrono::seconds(2));
+  // It has the session open, and is told.
+  EXPECT_TRUE(other.released.contains(streams_[0]->id));
 }
 
 // The first of them finds out, and the others know.
