@@ -224,7 +224,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskHere(
     const bool was_connected = at_seat_.was_connected();
     // A connection may break, and the node be there: all of its sessions would
     // move away if they did not look.
-    if (co_await IsThere(cancellation)) {
+    was_there_ = co_await IsThere(cancellation);
+    if (was_there_) {
       if (!is_first) co_return reply;
       co_await seat_.TakeTurn(call, cancellation);
       continue;

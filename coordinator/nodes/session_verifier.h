@@ -45,12 +45,11 @@ class SessionVerifier final : public VerifyStub {
 
   void set_use(const SessionUse& use) { seat_.set_use(use); }  // before Verify
 
-  // IsOutgrown: for some seconds no verifier has had room for the text.
-  // RESOURCE_EXHAUSTED with a delay: an opening, and the waiting room is full.
-  // UNAVAILABLE: an opening fails everywhere, or it would be the fourth move in
-  // a minute, or its node is well and answers it alone as another service does,
-  // or all that are left would have to begin the session anew. ABORTED: only
-  // other models are. INTERNAL and IsPoison: nodes were lost.
+  // IsOutgrown: no verifier has had room for the text for some seconds.
+  // RESOURCE_EXHAUSTED with a delay: the waiting room is full. UNAVAILABLE: an
+  // opening fails everywhere, or it would be the fourth move in a minute, or
+  // its node is well and does not serve it, or all that are left would begin it
+  // anew. ABORTED: only other models are. IsPoison: nodes were lost.
   Task<absl::StatusOr<VerifyReply>> Verify(const VerifyCall& call,
                                            Cancellation& cancellation) override;
   int MostDrafts(int text_length) const override {
@@ -112,6 +111,7 @@ class SessionVerifier final : public VerifyStub {
   Nodes failed_, full_;                        // at the first opening
   std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
   bool has_failed_ = false;  // a step of it, since one was answered
+  bool was_there_ = false;   // the node that answered UNAVAILABLE last
   int num_retries_ = 0;      // of the call under way
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/nodes/session_verifier.h"
+#include "core/base/retry_delay.h"
 #include "core/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -81,6 +82,50 @@ TEST_P(MisplacedVerifierTest, AStreamThatHasHeldOutlastsALateRefusal) {
   processes_[0].refusal = absl::OkStatus();
   RunToEnd();
   EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+class SteplessVerifierTest : public VerifierStreams {
+ protected:
+  SteplessVerifierTest() {
+    Start(/*num_verifiers=*/1, /*num_streams=*/1);
+    RunUntil([&] { return HaveAllSteps(10); });
+    begun_at_ = loop_.elapsed();
+  }
+  // It says what it is, and answers each step so, for so long.
+  void Answer(const absl::Status& answer, std::chrono::seconds time) {
+    processes_[0].refusal = answer;
+    const auto since = loop_.elapsed();
+    RunUntil([&] {
+      return streams_[0]->end.has_value() || loop_.elapsed() - since > time;
+    });
+    processes_[0].refusal = absl::OkStatus();
+  }
+  const absl::Status broken_off_ = absl::UnavailableError("it broke");
+  testing::EventLoop::Clock::duration begun_at_ = {};
+};
+
+TEST_F(SteplessVerifierTest, AStreamOutlastsItForAWhile) {
+  Answer(broken_off_, std::chrono::seconds(25));
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+// It holds for room as long as it takes.
+TEST_F(SteplessVerifierTest, WhatItWaitsForRoomMeanwhileDoesNotCount) {
+  Answer(broken_off_, std::chrono::seconds(2));
+  Answer(WithRetryDelay(absl::ResourceExhaustedError("full"),
+                        std::chrono::milliseconds(500)),
+         std::chrono::minutes(1));
+  Answer(broken_off_, std::chrono::seconds(2));
+  RunToEnd();
+  EXPECT_THAT(*streams_[0]->end, IsOk());
+}
+
+// Another coordinator may reach it.
+TEST_F(SteplessVerifierTest, AStreamEndsWhileItsClientMayStillResumeIt) {
+  Answer(broken_off_, std::chrono::minutes(5));
+  EXPECT_THAT(*streams_[0]->end, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_LT(loop_.elapsed() - begun_at_, std::chrono::seconds(35));
 }
 
 TEST_P(MisplacedVerifierTest, AnOpeningIsRefusedAtOnce) {

@@ -33,6 +33,7 @@ constexpr std::chrono::seconds kUnservedPatience(5);
 
 Task<SessionVerifier::Next> SessionVerifier::Recover(
     Attempts& attempts, absl::Status& status, Cancellation& cancellation) {
+  if (!absl::IsUnavailable(status)) attempts.broken_off_since.reset();
   if (IsRefusal(status)) {
     co_return co_await WaitForRoom(attempts, status, cancellation);
   }
@@ -119,7 +120,12 @@ Task<SessionVerifier::Next> SessionVerifier::GoElsewhereOrHold(
   if (!is_own && absl::IsUnavailable(status)) ++attempts.num_broken;
   const bool is_lost =
       attempts.num_broken >= kMaxBroken && !(is_kept() && seat_.may_move());
-  if (is_lost || attempts.num_misplaced >= kMaxBroken) co_return Next::kEnd;
+  const bool is_broken_off =
+      !is_misplaced && absl::IsUnavailable(status) && was_there_;
+  if (is_lost || attempts.num_misplaced >= kMaxBroken ||
+      attempts.IsBrokenOffForLong(is_broken_off)) {
+    co_return Next::kEnd;
+  }
   if (IsUnservedForLong(attempts, status)) {
     status = UnservedError(status);
     co_return Next::kEnd;
