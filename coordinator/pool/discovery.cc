@@ -2,6 +2,7 @@
 #include "coordinator/pool/discovery.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -11,54 +12,60 @@
 namespace outrider {
 
 Discovery::Discovery(Options options) : options_(std::move(options)) {
-  for (const std::string& name : options_.names) names_[name] = {};
-  if (names_.empty()) return;
-  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  const std::set<std::string> names(options_.names.begin(),
+                                    options_.names.end());
+  for (const std::string& name : names) {
+    threads_.emplace_back(
+        [this, name](const std::stop_token& stop) { Run(name, stop); });
+  }
 }
 
-void Discovery::Run(const std::stop_token& stop) {
+Discovery::~Discovery() {
+  // All of them end at the same time.
+  for (std::jthread& thread : threads_) thread.request_stop();
+}
+
+void Discovery::Run(const std::string& name, const std::stop_token& stop) {
   const auto tick = std::min(options_.period, options_.unserved_period);
+  Name known = {.name = name};
   do {
-    for (auto& [name, state] : names_) {
-      if (!stop.stop_requested() && IsDue(name, state))
-        Resolve(name, state, stop);
-    }
+    if (IsDue(known)) Resolve(known, stop);
   } while (SleepUnlessStopped(tick, stop));
 }
 
-bool Discovery::IsDue(const std::string& name, const Name& state) const {
-  if (!state.addresses.has_value()) return true;
-  const auto age = Clock::now() - state.last_asked;
+bool Discovery::IsDue(const Name& name) const {
+  if (!name.addresses.has_value()) return true;
+  const auto age = Clock::now() - name.last_asked;
   return age >= options_.period ||
-         (age >= options_.unserved_period && !options_.is_served(name));
+         (age >= options_.unserved_period && !options_.is_served(name.name));
 }
 
-void Discovery::Resolve(const std::string& name, Name& state,
-                        const std::stop_token& stop) {
-  state.last_asked = Clock::now();
-  auto addresses = options_.resolver.Resolve(name, stop);
+void Discovery::Resolve(Name& name, const std::stop_token& stop) {
+  name.last_asked = Clock::now();
+  auto addresses = options_.resolver.Resolve(name.name, stop);
   if (stop.stop_requested()) return;
   if (!addresses.ok()) {
-    if (!state.is_failing) {
+    if (!name.is_failing) {
       OUTRIDER_LOG(kWarning)
-          << name << ": " << addresses.status().message() << "; "
-          << (state.addresses.has_value() ? "its addresses stay as they were"
-                                          : "it has no addresses yet");
+          << name.name << ": " << addresses.status().message() << "; "
+          << (name.addresses.has_value() ? "its addresses stay as they were"
+                                         : "it has no addresses yet");
     }
-    state.is_failing = true;
+    name.is_failing = true;
     return;
   }
-  state.is_failing = false;
-  if (state.addresses == *addresses) return;
+  name.is_failing = false;
+  if (name.addresses == *addresses) return;
   if (addresses->empty()) {
-    OUTRIDER_LOG(kWarning) << name << " has no address; nodes that it had stay "
+    OUTRIDER_LOG(kWarning) << name.name
+                           << " has no address; nodes that it had stay "
                            << "while they answer";
   } else {
-    OUTRIDER_LOG(kInfo) << name << " resolves to "
+    OUTRIDER_LOG(kInfo) << name.name << " resolves to "
                         << absl::StrJoin(*addresses, ", ");
   }
-  state.addresses = *std::move(addresses);
-  options_.on_change(name, *state.addresses);
+  name.addresses = *std::move(addresses);
+  options_.on_change(name.name, *name.addresses);
 }
 
 }  // namespace outrider

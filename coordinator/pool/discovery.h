@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,9 +13,10 @@
 
 namespace outrider {
 
-// Keeps names resolved, on a thread of its own, as the resolver may block.
-// Where nobody can be asked, the addresses known so far stay. What is referred
-// to must outlive it. Its end does not wait for an answer.
+// Keeps names resolved, each on a thread of its own: the resolver may block for
+// half a minute, and other names are not to wait for that. Where nobody can be
+// asked, the addresses known so far stay. What is referred to must outlive it,
+// and be thread-safe. Its end does not wait for an answer.
 class Discovery {
  public:
   struct Options {
@@ -33,25 +33,25 @@ class Discovery {
         on_change = {};
   };
 
-  // Without names there is nothing to do, and no thread.
   explicit Discovery(Options options);
+  ~Discovery();
 
  private:
   using Clock = std::chrono::steady_clock;
+  // What its thread knows of a name.
   struct Name {
+    const std::string name;
     std::optional<std::vector<std::string>> addresses = {};
     Clock::time_point last_asked = {};
     bool is_failing = false;
   };
 
-  void Run(const std::stop_token& stop);
-  bool IsDue(const std::string& name, const Name& state) const;
-  void Resolve(const std::string& name, Name& state,
-               const std::stop_token& stop);
+  void Run(const std::string& name, const std::stop_token& stop);
+  bool IsDue(const Name& name) const;
+  void Resolve(Name& name, const std::stop_token& stop);
 
   const Options options_;
-  std::map<std::string, Name> names_;  // of the thread alone
-  std::jthread thread_;                // last: it uses the members above
+  std::vector<std::jthread> threads_;  // last: they use the options
 };
 
 }  // namespace outrider

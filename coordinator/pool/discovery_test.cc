@@ -133,6 +133,26 @@ TEST_F(DiscoveryTest, ItsEndDoesNotWaitForTheResolver) {
   End();
 }
 
+// It answers of one name alone.
+class HalfHangingResolver final : public Resolver {
+ public:
+  absl::StatusOr<std::vector<std::string>> Resolve(
+      const std::string& name, const std::stop_token& stop) override {
+    if (name == kVerifierName) return std::vector<std::string>{"10.0.0.1:7002"};
+    return hanging_.Resolve(name, stop);
+  }
+  HangingResolver hanging_;
+};
+
+TEST_F(DiscoveryTest, ANameWhoseLookupHangsDelaysNoOther) {
+  HalfHangingResolver resolver;
+  Start(resolver, {"a-hanging:7001", kVerifierName}, hours(1));
+  resolver.hanging_.AwaitQuestion();
+  EXPECT_THAT(WaitForChanges(1),
+              ElementsAre(Pair(kVerifierName, ElementsAre("10.0.0.1:7002"))));
+  End();
+}
+
 TEST_F(DiscoveryTest, TheSystemKnowsLocalhost) {
   SystemResolver resolver;
   Start(resolver, {"localhost:7002"}, hours(1));
