@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +34,18 @@ absl::Status CheckSocketPath(absl::string_view path, absl::string_view flag) {
   return absl::InvalidArgumentError(absl::StrCat(
       flag, " needs unix:PATH with a path of at most ", kMaxSocketPath,
       " bytes, such as unix:/run/outrider.sock, not \"", path, "\""));
+}
+
+// A slash: a scheme, such as dns:///.
+bool IsHost(absl::string_view host) {
+  return !host.empty() && absl::c_none_of(host, [](unsigned char c) {
+    return c == '/' || absl::ascii_isspace(c) || absl::ascii_iscntrl(c);
+  });
+}
+
+bool HasBrackets(absl::string_view address) {
+  const absl::string_view host = address.substr(0, address.rfind(':'));
+  return absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
 }
 
 bool HasNumericHost(absl::string_view address) {
@@ -56,20 +70,27 @@ bool CanMakeSocket(const std::string& path) {
 }  // namespace
 
 absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
-                           absl::string_view flag) {
+                           absl::string_view flag, EndpointUse use) {
   if (IsUnixSocket(address)) {
     return CheckSocketPath(absl::StripPrefix(address, kUnixScheme), flag);
   }
-  const absl::string_view host = HostOf(address);
-  int port = -1;
-  // A slash: a scheme, such as dns:///.
-  if (host.empty() || absl::StrContains(host, '/') ||
-      !absl::SimpleAtoi(PortOf(address), &port) || port < 0 || port > 65535) {
+  const auto refuse = [&](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag,
                      " needs HOST:PORT, such as 127.0.0.1:7001, or unix:PATH, "
                      "not \"",
-                     address, "\""));
+                     address, "\"", what));
+  };
+  int port = -1;
+  if (!IsHost(HostOf(address)) || !absl::SimpleAtoi(PortOf(address), &port) ||
+      port < 0 || port > 65535) {
+    return refuse("");
+  }
+  if (absl::StrContains(HostOf(address), ':') && !HasBrackets(address)) {
+    return refuse(": an IPv6 host stands in brackets, such as [::1]:7001");
+  }
+  if (port == 0 && use == EndpointUse::kCalls) {
+    return refuse(": nobody can be called at port 0");
   }
   if (!off_loopback && !IsLoopback(address)) {
     return absl::InvalidArgumentError(absl::StrCat(

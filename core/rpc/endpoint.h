@@ -14,9 +14,11 @@ namespace outrider {
 // INVALID_ARGUMENT unless `address` reads so, or where it is off this machine
 // without `off_loopback`, which TLS or --insecure give: on plain text, anyone
 // on the way could read prompts and change tokens. `flag` is named in the
-// message.
+// message. Port 0 is for who listens alone, and picks a free one.
+enum class EndpointUse { kListens, kCalls };
 absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
-                           absl::string_view flag);
+                           absl::string_view flag,
+                           EndpointUse use = EndpointUse::kCalls);
 
 bool IsUnixSocket(absl::string_view address);
 // UNAVAILABLE where a server listens on the socket file already, or where none

@@ -63,12 +63,33 @@ TEST(EndpointTest, PlainTextStaysOnThisMachine) {
 TEST(EndpointTest, WhatIsNoHostAndPortIsRefused) {
   for (const char* address :
        {"", "verifier", "7002", ":7002", "verifier:", "verifier:http",
-        "verifier:65536", "dns:///verifier:7002"}) {
+        "verifier:65536", "dns:///verifier:7002", "bad host:7002",
+        "verifier\t:7002", " verifier:7002", "verifier:-1"}) {
     EXPECT_THAT(CheckEndpoint(address, /*off_loopback=*/true, "--verifier"),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("--verifier needs HOST:PORT")))
         << address;
   }
+}
+
+TEST(EndpointTest, AnIpv6HostStandsInBrackets) {
+  for (const char* address : {":::7002", "fe80::1:7002", "::1:7002",
+                              "[::1:7002", "::1]:7002", "a:b:7002"}) {
+    EXPECT_THAT(
+        CheckEndpoint(address, /*off_loopback=*/true, "--listen",
+                      EndpointUse::kListens),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("brackets")))
+        << address;
+  }
+}
+
+TEST(EndpointTest, PortZeroIsForWhoListens) {
+  EXPECT_THAT(CheckEndpoint("127.0.0.1:0", /*off_loopback=*/false, "--listen",
+                            EndpointUse::kListens),
+              IsOk());
+  EXPECT_THAT(
+      CheckEndpoint("127.0.0.1:0", /*off_loopback=*/false, "--verifier"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at port 0")));
 }
 
 }  // namespace

@@ -218,7 +218,8 @@ absl::Status CheckNodeAccess(const RpcServer::Options& options) {
 
 absl::Status CheckServerOptions(const RpcServer::Options& options) {
   const bool is_safe = options.insecure || options.tls.has_identity();
-  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen"));
+  OUTRIDER_RETURN_IF_ERROR(CheckEndpoint(options.listen, is_safe, "--listen",
+                                         EndpointUse::kListens));
   OUTRIDER_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   const bool checks_clients =
       options.tls.has_identity() && options.tls.has_authority();

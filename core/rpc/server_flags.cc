@@ -76,7 +76,9 @@ absl::Status ApplyServerFlags(const ServerFlags& flags) {
   if (flags.metrics_listen.empty()) return absl::OkStatus();
   const bool is_address =
       !IsUnixSocket(flags.metrics_listen) &&
-      CheckEndpoint(flags.metrics_listen, /*off_loopback=*/true, "").ok();
+      CheckEndpoint(flags.metrics_listen, /*off_loopback=*/true, "",
+                    EndpointUse::kListens)
+          .ok();
   if (is_address) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--metrics-listen needs HOST:PORT, such as 127.0.0.1:9090, not \"",
