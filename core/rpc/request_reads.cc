@@ -63,8 +63,10 @@ void RequestReads::RefuseOldest(Entries& entries, const char* why) {
   Reader& reader = *entries.front().reader;
   entries.pop_front();
   reader.state_ = State::kOut;
+  // Spread, so that those who were refused together do not come back together.
+  std::uniform_int_distribution<int> delay(1000, 1500);
   reader.Refuse(WithRetryDelay(absl::ResourceExhaustedError(why),
-                               std::chrono::seconds(1)));
+                               std::chrono::milliseconds(delay(jitter_))));
 }
 
 int64_t RequestReads::Patience() const {

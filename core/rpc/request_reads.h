@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <random>
 
 #include "absl/status/status.h"
 #include "core/base/mutex.h"
@@ -89,6 +90,7 @@ class RequestReads {
   int64_t now_ ABSL_GUARDED_BY(mu_) = 0;
   Entries reads_ ABSL_GUARDED_BY(mu_);
   Entries waiting_ ABSL_GUARDED_BY(mu_);
+  std::minstd_rand jitter_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/request_reads.h"
 
+#include <chrono>
 #include <deque>
 #include <string>
 #include <utility>
@@ -24,17 +25,19 @@ class Told final : public RequestReads::Reader {
  public:
   Told(std::string name, Story& story)
       : name_(std::move(name)), story_(story) {}
+  std::chrono::milliseconds delay() const { return delay_; }
 
  private:
   void BeginRead() override { story_.push_back(name_ + " reads"); }
   void Refuse(const absl::Status& status) override {
     EXPECT_TRUE(absl::IsResourceExhausted(status));
-    EXPECT_TRUE(RetryDelayOf(status).has_value());
+    delay_ = RetryDelayOf(status).value_or(delay_);
     story_.push_back(name_ + " is refused");
   }
 
   const std::string name_;
   Story& story_;
+  std::chrono::milliseconds delay_{0};
 };
 
 class RequestReadsTest : public ::testing::Test {
@@ -58,6 +61,18 @@ TEST_F(RequestReadsTest, OnlySoManyAreReadAtATimeAndTheOldestGoesFirst) {
   EXPECT_TRUE(reads.Leave(b_));
   EXPECT_TRUE(reads.Leave(c_));
   EXPECT_THAT(story_, ElementsAre("a reads", "b reads", "c reads"));
+}
+
+TEST_F(RequestReadsTest, ThoseWhoAreRefusedTogetherDoNotComeBackTogether) {
+  for (Told* one : {&a_, &b_}) reads_.Enter(*one);
+  Tick(1500, reads_);
+  EXPECT_THAT(story_, ElementsAre("a reads", "b reads", "a is refused",
+                                  "b is refused"));
+  EXPECT_NE(a_.delay(), b_.delay());
+  for (const Told* one : {&a_, &b_}) {
+    EXPECT_GE(one->delay(), std::chrono::milliseconds(1000));
+    EXPECT_LE(one->delay(), std::chrono::milliseconds(1500));
+  }
 }
 
 TEST_F(RequestReadsTest, WhoStallsKeepsItsPlaceWhileNobodyWaits) {
