@@ -31,6 +31,7 @@
 #include "core/rpc/resolver.h"
 #include "core/rpc/server.h"
 #include "core/rpc/server_flags.h"
+#include "core/rpc/server_metrics.h"
 #include "core/rpc/tls_metrics.h"
 #include "core/telemetry/process_metrics.h"
 #include "core/tokenizer/tokenizer_loader.h"
@@ -121,6 +122,7 @@ absl::Status Serve(Flags flags) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
       RpcServer::Start(RpcOptionsOf(flags), {&service}, queue));
+  AddServerMetrics(*server, registry);
   OUTRIDER_ASSIGN_OR_RETURN(const std::unique_ptr<HttpEndpoint> http,
                             StartHttpEndpoint("outrider-coordinator",
                                               flags.server, registry, *server));

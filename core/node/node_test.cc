@@ -46,7 +46,7 @@ TEST(NodeTest, OneThatLostItsDeviceSaysSoAndIsServedNoLonger) {
   EXPECT_THAT(node.Describe(description),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("device")));
   NoService none;
-  const MetricRegistry metrics{{}};
+  MetricRegistry metrics{{}};
   const ServerFlags flags = {.rpc = {.listen = "127.0.0.1:0"}};
   EXPECT_THAT(ServeNode({.name = "a node",
                          .what = "a test",

@@ -14,6 +14,7 @@
 #include "core/node/describe_model.h"
 #include "core/node/hang_watch.h"
 #include "core/rpc/server.h"
+#include "core/rpc/server_metrics.h"
 #include "core/tokenizer/tokenizer_loader.h"
 
 namespace outrider {
@@ -55,6 +56,7 @@ absl::Status ServeNode(const ServedNode& served) {
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcServer> server,
       RpcServer::Start(rpc, {&served.service, &node.cache_service()}, queue));
+  AddServerMetrics(*server, served.metrics);
   OUTRIDER_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpEndpoint> http,
       StartHttpEndpoint(served.name, flags, served.metrics, *server));

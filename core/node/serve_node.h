@@ -21,7 +21,7 @@ struct ServedNode {
   const ServerFlags& flags;
   Node& node;
   RpcService& service;  // the node's own, beside that of its cache
-  const MetricRegistry& metrics;
+  MetricRegistry& metrics;
   // The largest request that the model can call for.
   int max_receive_bytes = RpcServer::Options().max_receive_bytes;
   int64_t max_calls = 0;             // that the node takes at the same time

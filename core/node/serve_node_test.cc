@@ -76,7 +76,7 @@ class ServeNodeTest : public ::testing::Test {
              {.sessions = {.num_blocks = 4}},
              {.model_name = "m"}};
   NoService none_;
-  const MetricRegistry metrics_{{}};
+  MetricRegistry metrics_{{}};
   std::promise<absl::Status> result_;
   std::future<absl::Status> end_ = result_.get_future();
   std::jthread thread_;  // after what it uses

@@ -62,6 +62,9 @@ class RequestSizesTest : public ::testing::Test {
     EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
     return std::string(bytes.begin(), bytes.end());
   }
+  int64_t NumUnread(UnreadReason reason) {
+    return (*server_)->unread().NumOf(reason);
+  }
 
  private:
   EchoService service_;
@@ -109,6 +112,18 @@ TEST(ParseMessageTest, WhatTheCountFindsToBeNoMessageIsNotParsed) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("cannot be parsed")));
   EXPECT_LT(request.SpaceUsedLong(), 4096);
+}
+
+// No service has them to count.
+TEST_F(RequestSizesTest, WhatIsRefusedUnreadIsCounted) {
+  EXPECT_THAT(Call("Echo", "\x0a"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Call("Nothing", ""), StatusIs(absl::StatusCode::kUnimplemented));
+  EXPECT_THAT(Call("Echo", ""), IsOk());
+  EXPECT_EQ(NumUnread(UnreadReason::kMalformed), 1);
+  EXPECT_EQ(NumUnread(UnreadReason::kMethod), 1);
+  EXPECT_EQ(NumUnread(UnreadReason::kMetadata), 0);
+  EXPECT_EQ(NumUnread(UnreadReason::kTurn), 0);
 }
 
 TEST_F(RequestSizesTest, WhatIsUnknownIsNotKept) {

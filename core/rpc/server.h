@@ -21,6 +21,7 @@
 #include "core/rpc/self_check.h"
 #include "core/rpc/server_calls.h"
 #include "core/rpc/tls.h"
+#include "core/rpc/unread_requests.h"
 
 namespace outrider {
 
@@ -64,6 +65,9 @@ class RpcServer {
 
   // HOST:PORT with the port that was picked, or unix:PATH.
   const std::string& address() const { return address_; }
+
+  // What it has refused so far that came to no service of its.
+  const UnreadRequests& unread() const { return calls_.unread(); }
 
   void SetServing(bool serving);
   bool serving() const { return serving_; }

@@ -74,7 +74,13 @@ void ServerCall::BeginRead() {
 }
 
 void ServerCall::Refuse(const absl::Status& status) {
+  calls_.unread().Count(UnreadReason::kTurn, status);
   Finish(ToGrpcStatus(status));
+}
+
+absl::Status ServerCall::Parsed(absl::Status status) {
+  if (!status.ok()) calls_.unread().Count(UnreadReason::kMalformed, status);
+  return status;
 }
 
 void ServerCall::WriteBytes(absl::string_view bytes) {
@@ -103,8 +109,11 @@ void ServerCall::OnArrived(bool ok) {
   method_ = calls_.Find(context_.method());
   const absl::Status limits = CheckMetadata(context_);
   if (method_ == nullptr) {
-    Finish({grpc::StatusCode::UNIMPLEMENTED, ""});
+    const absl::Status none = absl::UnimplementedError("");
+    calls_.unread().Count(UnreadReason::kMethod, none);
+    Finish(ToGrpcStatus(none));
   } else if (!limits.ok()) {
+    calls_.unread().Count(UnreadReason::kMetadata, limits);
     Finish(ToGrpcStatus(limits));
   } else {
     has_place_ = calls_.limits_reads() && !IsFromInside(context_);

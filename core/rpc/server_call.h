@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/rpc/call_queue.h"
+#include "core/rpc/message_bytes.h"
 #include "core/rpc/parse_message.h"
 #include "core/rpc/request_reads.h"
 
@@ -49,7 +49,7 @@ class ServerCall final : private RequestReads::Reader {
   // What was read last: see ParseMessage.
   template <typename Message>
   absl::Status Parse(Message& message) {
-    return ParseMessage(read_, MostBytes(), message);
+    return Parsed(ParseMessage(read_, MostBytes(), message));
   }
   void Read() { BeginRead(); }  // the companion is told
   template <typename Message>
@@ -61,7 +61,7 @@ class ServerCall final : private RequestReads::Reader {
   // The end. The call may be gone before it returns.
   template <typename Message>
   void Reply(const Message& message) {
-    ReplyBuffer(BytesOf(message));
+    ReplyBuffer(BytesOfMessage(message));
   }
   void Finish(const grpc::Status& status);
 
@@ -78,17 +78,10 @@ class ServerCall final : private RequestReads::Reader {
   };
 
   ~ServerCall();
-  template <typename Message>
-  static grpc::ByteBuffer BytesOf(const Message& message) {
-    grpc::ByteBuffer bytes;
-    bool own_buffer = false;
-    using Traits = grpc::SerializationTraits<Message>;
-    OUTRIDER_CHECK(Traits::Serialize(message, &bytes, &own_buffer).ok());
-    return bytes;  // of a message below 2 GiB
-  }
   size_t MostBytes() const;  // of a message of the method's
   void BeginRead() override;
   void Refuse(const absl::Status& status) override;
+  absl::Status Parsed(absl::Status status);  // counts one that was not
   void ReplyBuffer(const grpc::ByteBuffer& bytes);
   void OnArrived(bool ok);
   void OnRead(bool ok);

@@ -13,6 +13,7 @@
 #include "core/base/mutex.h"
 #include "core/rpc/request_reads.h"
 #include "core/rpc/rpc_service.h"
+#include "core/rpc/unread_requests.h"
 
 namespace outrider {
 
@@ -35,6 +36,8 @@ class ServerCalls {
   void AwaitEnd();
 
   CallQueue& queue() const { return queue_; }
+  UnreadRequests& unread() { return unread_; }
+  const UnreadRequests& unread() const { return unread_; }
   // Null: there is no such method.
   const RpcMethod* Find(absl::string_view path) const;
 
@@ -71,6 +74,7 @@ class ServerCalls {
   }
 
   CallQueue& queue_;
+  UnreadRequests unread_;
   std::unique_ptr<Reads> reads_;        // both or none
   std::unique_ptr<Reads> small_reads_;  // of small methods
   grpc::AsyncGenericService service_;

@@ -108,6 +108,7 @@ TEST(RpcServerTest, LongHeadersDoNotEndTheConnectionsOtherStreams) {
     EXPECT_TRUE(watch.Read()) << bytes;
     EXPECT_TRUE(CheckHealth(channel).ok()) << bytes;
   }
+  EXPECT_EQ(server->unread().NumOf(UnreadReason::kMetadata), 3);
 }
 
 // A client would keep the last one back, and take the process for a dead one.
