@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "coordinator/service/generation_tally.h"
 #include "core/wire/finish_reason_name.h"
 
 namespace outrider {
@@ -98,10 +99,12 @@ CoordinatorMetrics::CoordinatorMetrics(MetricRegistry& registry)
           "a busy drafter shows here.")),
       first_token_(registry.AddDuration(
           "time_to_first_token_seconds",
-          "From a request's arrival to its first tokens.")),
+          "From a call's arrival, before its request is read, to its first "
+          "tokens. Streams that are resumed are left out.")),
       per_token_(registry.AddDuration(
           "time_per_output_token_seconds",
-          "(last token - first token) / tokens after the first, a request.")),
+          "(last token - first token) / tokens after the first, a request, "
+          "less what it waited for its client to read.")),
       round_(registry.AddDuration("round_duration_seconds", "One round.")),
       running_(registry.AddGauge("requests_running", "Generations under way.")),
       effective_k_(registry.AddGauge(
@@ -190,11 +193,13 @@ void CoordinatorMetrics::Tally::Round(const GenerationUpdate& update) {
   const int num_new = static_cast<int>(update.tokens.size());
   ++num_rounds_;
   if (num_new > 0) {
-    last_token_ = Clock::now();
+    last_token_ = Clock::now() - waited_;
     if (num_tokens_ == 0) {
       first_token_ = last_token_;
       first_block_ = num_new;
-      metrics_.first_token_.Observe(Since(arrival_));
+      if (!request_.is_resumed) {
+        metrics_.first_token_.Observe(Since(request_.arrival));
+      }
     }
   }
   num_tokens_ += num_new;

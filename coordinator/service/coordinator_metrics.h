@@ -26,37 +26,7 @@ class CoordinatorMetrics {
   explicit CoordinatorMetrics(MetricRegistry& registry);
   CoordinatorMetrics(const CoordinatorMetrics&) = delete;
 
-  // One generation, from its arrival to End, which is called once and is the
-  // last to touch the metrics. Confined to the generation's coroutine.
-  class Tally {
-   public:
-    explicit Tally(CoordinatorMetrics& metrics) : metrics_(metrics) {
-      metrics_.running_.Increment();
-    }
-    Tally(const Tally&) = delete;
-
-    void Round(const GenerationUpdate& update);
-    void CountLossy() { metrics_.lossy_.Increment(); }  // once
-    void CountQuarantined() { metrics_.quarantined_.Increment(); }
-    // No reason where it ended otherwise than well.
-    void End(std::optional<FinishReason> reason, absl::StatusCode code);
-
-    int num_rounds() const { return num_rounds_; }
-    int num_tokens() const { return num_tokens_; }
-    double seconds() const { return Since(arrival_); }
-
-   private:
-    static double Since(Clock::time_point start) {
-      return std::chrono::duration<double>(Clock::now() - start).count();
-    }
-
-    CoordinatorMetrics& metrics_;
-    const Clock::time_point arrival_ = Clock::now();
-    Clock::time_point first_token_ = {};
-    Clock::time_point last_token_ = {};
-    int first_block_ = 0;  // tokens that came with the first
-    int num_rounds_ = 0, num_tokens_ = 0;
-  };
+  class Tally;  // one generation's: generation_tally.h
 
   // What happened since the last call, `seconds` ago, for the log; no fields
   // without rounds. acceptance and acceptance_by_position are shares of what

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/coordinator_metrics.h"
 
+#include "coordinator/service/generation_tally.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,7 +38,7 @@ class CoordinatorMetricsTest : public ::testing::Test {
 };
 
 TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   tally.Round(Round(4, 4, 5));
   tally.Round(Round(4, 1, 2));
   EXPECT_THAT(Page(), HasSubstr("outrider_requests_running 1\n"));
@@ -76,9 +77,34 @@ TEST_F(CoordinatorMetricsTest, AddsUpWhatTheRoundsOfAStreamSay) {
                       "1\n")));
 }
 
+TEST_F(CoordinatorMetricsTest, AResumedStreamsFirstTokensAreNoFirstOnes) {
+  CoordinatorMetrics::Tally tally(metrics_, {.is_resumed = true});
+  tally.Round(Round(4, 4, 5));
+  tally.Round(Round(4, 1, 2));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+  EXPECT_THAT(Page(),
+              AllOf(HasSubstr("time_to_first_token_seconds_count 0\n"),
+                    HasSubstr("time_per_output_token_seconds_count 1\n")));
+}
+
+// Nor does it take longer where its request has to wait to be read.
+TEST_F(CoordinatorMetricsTest, TimesAreFromTheArrivalAndLessWhatClientsTake) {
+  const auto arrival =
+      CoordinatorMetrics::Clock::now() - std::chrono::seconds(50);
+  CoordinatorMetrics::Tally tally(metrics_, {.arrival = arrival});
+  tally.Round(Round(4, 4, 5));
+  tally.Waited(std::chrono::hours(1));
+  tally.Round(Round(4, 1, 1));
+  tally.Waited(std::chrono::hours(1));
+  tally.End(FinishReason::kLength, absl::StatusCode::kOk);
+  EXPECT_THAT(Page(),
+              AllOf(HasSubstr("time_to_first_token_seconds_sum 50."),
+                    HasSubstr("time_per_output_token_seconds_sum -3599.")));
+}
+
 // A hit's tokens that its round offers are not in vain yet.
 TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   GenerationUpdate hit = Round(4, 3, 4);
   hit.round->ahead = {.outcome = AheadStats::Outcome::kHit, .num_drafted = 32};
   GenerationUpdate miss = Round(4, 4, 5);
@@ -96,7 +122,7 @@ TEST_F(CoordinatorMetricsTest, DraftsMadeAheadAreCountedByWhatBecameOfThem) {
 }
 
 TEST_F(CoordinatorMetricsTest, WaitsForDraftsMadeAheadAreNoTimeOfTheNetwork) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   GenerationUpdate hit = Round(4, 3, 4);
   hit.round->ahead = {.outcome = AheadStats::Outcome::kHit,
                       .wait_seconds = 0.25};
@@ -122,7 +148,7 @@ TEST_F(CoordinatorMetricsTest, WaitsForDraftsMadeAheadAreNoTimeOfTheNetwork) {
 }
 
 TEST_F(CoordinatorMetricsTest, ACallThatFailedSaysNothingOfTheNetwork) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   GenerationUpdate update = Round(0, 0, 1);
   update.round->drafter.call_seconds = 30;
   update.round->drafter.num_failures = 1;
@@ -134,7 +160,7 @@ TEST_F(CoordinatorMetricsTest, ACallThatFailedSaysNothingOfTheNetwork) {
 }
 
 TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   tally.Round(Round(20, 18, 19));
   EXPECT_THAT(
       Page(),
@@ -144,7 +170,7 @@ TEST_F(CoordinatorMetricsTest, RoundsBeyondTheLastPlaceAreCountedInIt) {
 }
 
 TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 0\n"));
   tally.CountLossy();
   EXPECT_THAT(Page(), HasSubstr("outrider_lossy_requests_total 1\n"));
@@ -152,7 +178,7 @@ TEST_F(CoordinatorMetricsTest, LossyGenerationsAreCounted) {
 
 // As UNKNOWN, it would count as an error of the deployment's own.
 TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   tally.End(std::nullopt, absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Page(), HasSubstr("requests_total{code=\"FAILED_PRECONDITION\","
                                 "finish_reason=\"none\"} 1\n"));
@@ -161,7 +187,7 @@ TEST_F(CoordinatorMetricsTest, WhatTheVerifierDoesNotServeHasItsOwnCode) {
 TEST_F(CoordinatorMetricsTest, CountsTheLostResidualsOfItsOwnRoundsAlone) {
   MetricRegistry other_registry{{}};
   CoordinatorMetrics other(other_registry);
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   GenerationUpdate update = Round(4, 1, 2);
   tally.Round(update);
   update.round->lost_residual = true;
@@ -172,7 +198,7 @@ TEST_F(CoordinatorMetricsTest, CountsTheLostResidualsOfItsOwnRoundsAlone) {
 }
 
 TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   GenerationUpdate update = Round(0, 0, 1);
   for (const PlainReason reason :
        {PlainReason::kNone, PlainReason::kDraftFailed,
@@ -190,7 +216,7 @@ TEST_F(CoordinatorMetricsTest, AFallbackSaysWhy) {
 
 TEST_F(CoordinatorMetricsTest, TheSummaryIsOfTheTimeSinceTheLastOne) {
   EXPECT_THAT(metrics_.TakeSummary(10), IsEmpty());
-  CoordinatorMetrics::Tally tally(metrics_);
+  CoordinatorMetrics::Tally tally(metrics_, {});
   tally.Round(Round(2, 2, 3));
   tally.Round(Round(2, 1, 2));
   EXPECT_THAT(

@@ -15,6 +15,7 @@
 #include "coordinator/service/client_status.h"
 #include "coordinator/service/describe_convert.h"
 #include "coordinator/service/generation.h"
+#include "coordinator/service/generation_tally.h"
 #include "coordinator/service/prompt.h"
 #include "coordinator/service/session_assembly.h"
 #include "coordinator/service/writer_sink.h"
@@ -164,7 +165,9 @@ void GenerationServiceImpl::Ended(const Call& call, const Session& session,
 Task<void> GenerationServiceImpl::Run(
     v1::GenerateRequest proto, CallName name, ResponseWriter& writer,
     std::shared_ptr<Cancellation> cancellation) {
-  CoordinatorMetrics::Tally tally(parts_.metrics);
+  CoordinatorMetrics::Tally tally(
+      parts_.metrics,
+      {.arrival = writer.arrived_at(), .is_resumed = IsResume(proto)});
   const Call call = {
       .proto = proto, .name = name, .writer = writer, .tally = tally};
   const absl::Status entered = running_.Enter(

@@ -25,6 +25,7 @@ namespace outrider {
 // which is over after FinishAfterWrites.
 class ResponseWriter final : public ServerCall::Companion {
  public:
+  using Clock = std::chrono::steady_clock;
   struct Options {
     CallQueue& queue;  // where waiting coroutines go on
     std::chrono::milliseconds patience = std::chrono::seconds(60);
@@ -38,6 +39,7 @@ class ResponseWriter final : public ServerCall::Companion {
 
   // It is one of these until its client has had all of it. Called first.
   void CountAmong(OpenStreams& streams) { place_.emplace(streams); }
+  Clock::time_point arrived_at() const { return call_.arrived_at(); }
   // Waits while too much is queued. CANCELLED: the stream is broken, was
   // cancelled, or the client has read nothing for as long as the patience.
   Task<absl::Status> Write(EncodedResponse response);
@@ -59,7 +61,6 @@ class ResponseWriter final : public ServerCall::Companion {
   ResponseWriter(ServerCall& call, const Options& options,
                  std::shared_ptr<Cancellation> cancellation);
 
-  using Clock = std::chrono::steady_clock;
   // What a wait is for.
   enum class Until { kRoom, kAllWritten };
 

@@ -31,7 +31,7 @@ class CancelledService final : public RpcService {
     ResponseWriter& writer =
         ResponseWriter::For(call, {.queue = queue_}, cancellation);
     cancellation->Cancel();
-    CoordinatorMetrics::Tally tally(metrics_);
+    CoordinatorMetrics::Tally tally(metrics_, {});
     const GenerationUpdate start = {.start = GenerationStart{.seed = 7}};
     int num_starts = 0;
     WriterSink sink(

@@ -18,8 +18,12 @@ EncodedResponse Encode(const GenerationUpdate& update) {
 }  // namespace
 
 Task<absl::Status> WriterSink::Write(GenerationUpdate update) {
+  using Clock = CoordinatorMetrics::Clock;
   options_.tally.Round(update);
-  return Tell(std::move(update));
+  const Clock::time_point told_at = Clock::now();
+  absl::Status status = co_await Tell(std::move(update));
+  options_.tally.Waited(Clock::now() - told_at);
+  co_return status;
 }
 
 Task<absl::Status> WriterSink::Tell(GenerationUpdate update) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "coordinator/service/coordinator_metrics.h"
 #include "coordinator/service/generation.h"
+#include "coordinator/service/generation_tally.h"
 #include "coordinator/service/grpc_response_writer.h"
 #include "core/base/task.h"
 

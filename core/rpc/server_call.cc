@@ -105,6 +105,7 @@ void ServerCall::OnArrived(bool ok) {
     Leave();
     return;
   }
+  arrived_at_ = std::chrono::steady_clock::now();
   calls_.AwaitNext();
   method_ = calls_.Find(context_.method());
   const absl::Status limits = CheckMetadata(context_);

@@ -6,6 +6,7 @@
 #include <grpcpp/server_context.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,9 @@ class ServerCall final : private RequestReads::Reader {
   ServerCall(const ServerCall&) = delete;
   grpc::ServerContext& context() { return context_; }
   const std::string& method() const;  // its path, in a handler
+  std::chrono::steady_clock::time_point arrived_at() const {
+    return arrived_at_;
+  }
   bool is_cancelled() const;
   CallQueue& queue() const;  // where a handler that waits goes on
   // The handler calls it first; OnCancelled may come within it.
@@ -94,6 +98,8 @@ class ServerCall final : private RequestReads::Reader {
   const RpcMethod* method_ = nullptr;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  std::chrono::steady_clock::time_point arrived_at_ =
+      {};  // its headers, not its request
   grpc::ByteBuffer read_;
   bool has_place_ = false;  // among the reads of the server
   bool has_request_ = false;
