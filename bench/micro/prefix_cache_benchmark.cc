@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/load/trio.h"
 #include "client/generation_client.h"
+#include "core/base/cancellation.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 
@@ -77,11 +78,12 @@ double Median(std::vector<double> values) {
 }
 
 absl::Status Run(const std::string& programs, const std::string& models) {
+  Cancellation never;
   OUTRIDER_ASSIGN_OR_RETURN(
       const auto trio, Trio::Start({.programs = programs,
                                     .target_model = models + "/demo-target",
                                     .draft_model = models + "/demo-draft"},
-                                   {}));
+                                   {}, never));
   OUTRIDER_ASSIGN_OR_RETURN(const std::string coordinator, trio->Connect({}));
   client::GenerationClient client(coordinator);
   std::vector<double> with;

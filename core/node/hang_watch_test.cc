@@ -123,7 +123,7 @@ void ServeALostNode() {
   SleepUntil([&] { return passes.num_launched() > 1; });
   submit([] {});
   NoService none;
-  const MetricRegistry metrics({});
+  MetricRegistry metrics({});
   EXPECT_FALSE(ServeNode({.name = "a node",
                           .what = "a test",
                           .flags = flags,
