@@ -23,8 +23,8 @@ no network, measured in the same run) and with K = 0 through the same network.
 DIR gets results.jsonl (a line a point), results.csv, report.md, report.html.
 
 Exit status: 0 done, 1 requests failed, a point could not be measured, a program
-ended or --fail-under was missed, 2 bad flags, 130 interrupted: what was measured
-is kept.
+ended or --fail-under was missed, 2 bad flags, 130 interrupted: what was
+measured is kept.
 
 Examples:
   outrider bench run --rtt 5 -k 4

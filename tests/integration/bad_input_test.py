@@ -157,7 +157,7 @@ class BadFlagsTest(ProgramTest):
     def test_addresses_that_cannot_be_are_named(self):
         for listen, words in (("127.0.0.1:70000", ["HOST:PORT", "70000"]), ("127.0.0.1", ["HOST:PORT"]),
                               (":7001", ["HOST:PORT"]), ("localhost:http", ["HOST:PORT"]),
-                              ("0.0.0.0:0", ["not on loopback", "--insecure"])):
+                              ("0.0.0.0:7001", ["not on loopback", "--insecure"])):
             with self.subTest(listen=listen):
                 self.assert_refuses(self.start_drafter("--strategy", "ngram", listen=listen),
                                     BAD_FLAGS, "--listen", *words)
