@@ -71,7 +71,12 @@ void AheadChoice::Learn(Round round) {
     round.seconds_per_token =
         std::min(round.seconds_per_token, Pace::kMostOfMean * own().value);
   }
-  const double seconds = round.tokens * round.seconds_per_token;
+  const Pace& usual = block_.weight > 0 ? block_ : own();
+  const double pace =
+      usual.weight > 0
+          ? std::min(round.seconds_per_token, Pace::kMostOfMean * usual.value)
+          : round.seconds_per_token;
+  const double seconds = round.tokens * pace;
   seconds_since_trial_ += seconds;
   seconds_since_turn_ += seconds;
   ++num_since_turn_;

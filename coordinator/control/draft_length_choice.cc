@@ -154,7 +154,9 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   double seconds = share * seen.round.round_seconds;
   if (seen.asked.is_trial) {
     tokens_ -= num_tokens;
-    seconds -= LostSeconds(seen.asked.length);
+    seconds -= seen.follows_drafts ? LostSeconds(seen.asked.length)
+                                   : std::max(LostSeconds(seen.asked.length),
+                                              LostToFirst(seen));
   }
   seconds_ += seconds;
   trial_seconds_ += seconds;
@@ -198,6 +200,15 @@ DraftLength DraftLengthChoice::OtherThan(const DraftLength& best,
       {.num_drafts = k < most ? std::min(k + 2, most) : k - 1,
        .stop = best.stop}};
   return others[num_trials_ % std::size(others)];
+}
+
+// The first drafts of a drafter that was left alone take longer than what is
+// known says: such a round is charged what it took, as far as they did.
+double DraftLengthChoice::LostToFirst(const Seen& seen) const {
+  const RoundStats& round = seen.round;
+  return std::min(round.round_seconds -
+                      round.num_committed() / model_.TokensPerSecond(best_),
+                  round.drafter.call_seconds);
 }
 
 double DraftLengthChoice::LostSeconds(const DraftLength& length) const {

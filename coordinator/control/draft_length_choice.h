@@ -63,6 +63,8 @@ class DraftLengthChoice {
   // Whether the first rounds are over, which try what is needed to begin with.
   bool has_begun() const { return num_first_ >= kNumFirst; }
   const SpeculationModel& model() const { return model_; }
+  // What the best number gives; known once it has learned.
+  double tokens_per_second() const { return model_.TokensPerSecond(best_); }
 
  private:
   static constexpr int kNumFirst = 8;  // numbers that are tried at first
@@ -81,6 +83,7 @@ class DraftLengthChoice {
   DraftLength OtherThan(const DraftLength& best, int most) const;
   // How long a round takes beyond what the best would have for its tokens.
   double LostSeconds(const DraftLength& length) const;
+  double LostToFirst(const Seen& seen) const;
   void Pay(const Seen& seen);
 
   SpeculationModel model_;

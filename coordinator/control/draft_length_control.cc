@@ -18,6 +18,11 @@ constexpr double kShareOfFixed = 0.02;
 // More is forgotten.
 constexpr double kMostSecondsKept = 4;
 
+// A way that is tried drafts for so much of the time, beyond what its tokens
+// take the other way; what is owed beyond this is forgotten.
+constexpr double kShareOfTrialDrafts = 0.01;
+constexpr double kMostSecondsOwed = 10;
+
 // The number of sessions is a mean over some so many rounds.
 constexpr double kSessionsRounds = 32;
 // A session that comes back after a pause has seen the rounds of the others go
@@ -99,6 +104,7 @@ void DraftLengthControl::LearnWay(const Choice& choice,
   DraftLengthChoice& own = choice.is_ahead ? ahead_way_ : in_turn_;
   DraftLengthChoice& other = choice.is_ahead ? in_turn_ : ahead_way_;
   other.LearnAcceptance(seen);
+  PayForTrial(round, other);
   // It went from one way to the other.
   const bool was_ahead = round.ahead.outcome != AheadStats::Outcome::kNotAsked;
   const bool has_turned =
@@ -130,7 +136,19 @@ void DraftLengthControl::LearnWay(const Choice& choice,
   if (ahead_.asks() == choice.is_ahead) return;
   last_turn_ = num_rounds_;
   if (!other.has_learned()) other.BeginLike(own);
-  if (ahead_.is_trial()) other.DraftOnTrial();
+  if (ahead_.is_trial() && owed_for_trials_ <= 0) other.DraftOnTrial();
+}
+
+void DraftLengthControl::PayForTrial(const RoundStats& round,
+                                     const DraftLengthChoice& other) {
+  owed_for_trials_ -= kShareOfTrialDrafts * round.round_seconds;
+  if (ahead_.is_trial() && other.has_learned()) {
+    // What the verifier stood still is not the drafts' fault.
+    owed_for_trials_ += std::min(
+        round.round_seconds - round.num_committed() / other.tokens_per_second(),
+        round.drafter.call_seconds);
+  }
+  owed_for_trials_ = std::clamp(owed_for_trials_, 0.0, kMostSecondsOwed);
 }
 
 void DraftLengthControl::LearnFixed(const DraftLengthChoice& way,

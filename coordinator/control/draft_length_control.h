@@ -83,6 +83,8 @@ class DraftLengthControl {
   int num_sessions() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void LearnWay(const Choice& choice, const RoundStats& round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PayForTrial(const RoundStats& round, const DraftLengthChoice& other)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LearnFixed(const DraftLengthChoice& way, bool has_asked,
                   const RoundStats& round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsTooSlow(int num_drafts) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -99,6 +101,8 @@ class DraftLengthControl {
   double num_sessions_ ABSL_GUARDED_BY(mu_) = 1;
   double sessions_weight_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t last_turn_ ABSL_GUARDED_BY(mu_) = 0;  // the round before it
+  // What drafts of a way that was tried took beyond what that is worth.
+  double owed_for_trials_ ABSL_GUARDED_BY(mu_) = 0;
   // What rounds with a fixed number took beyond what is granted to them.
   double seconds_behind_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -152,6 +152,26 @@ TEST(StaircaseGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
   }
 }
 
+// A drafter that takes longer than passes never pays, and one that takes long
+// after it was left alone hardly does: trying it has its share of the time.
+TEST(SlowDrafterTest, AutoIsNearlyAsFastAsNoDraftsInTheLongRun) {
+  for (const Schedule schedule : {Schedule::kAuto, Schedule::kSequential}) {
+    for (const double draft : {0.05, 0.3, 1.5}) {
+      for (const double first_draft : {0.0, 0.3, 1.5}) {
+        const TimedWorld world = {.round_trip = 0.0005,
+                                  .acceptance = 0.7,
+                                  .draft = draft,
+                                  .first_draft = first_draft};
+        TimedRounds rounds(world, {.is_by_control = true, .schedule = schedule},
+                           /*seed=*/2);
+        rounds.Run(4000);
+        EXPECT_GE(rounds.Run(20000), kLeastOfNone * RateOf(world, {.k = 0}))
+            << world.Name() << ", after none " << first_draft;
+      }
+    }
+  }
+}
+
 // Passes that take no longer than a few calls, so that drafts in turn gain next
 // to nothing and those ahead do, by a drafter that drafts for longer after it
 // was left alone.

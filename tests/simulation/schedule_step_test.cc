@@ -90,7 +90,7 @@ TEST(ScheduleStepTest, ADrafterThatDidNotPayIsTriedAheadSoonEnough) {
         TimedRounds rounds(hard, {.is_by_control = true}, seed);
         rounds.Run(100);
         rounds.Become(world);
-        rounds.Run(400);
+        rounds.Run(600);
         rate += rounds.Run(200) / kSeeds;
       }
       EXPECT_GE(rate, 0.95 * BestRate(world, Schedule::kAuto))
