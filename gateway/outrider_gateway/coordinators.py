@@ -165,12 +165,15 @@ class Coordinators:
         return max(answers, key=lambda said: bool(said.verifiers))
 
     def _begin_to_describe(self, node: Coordinator, seconds: float) -> asyncio.Task[Description]:
+        # Its connection is not closed meanwhile, nor before the task runs at all.
+        node.num_streams += 1
         task = asyncio.create_task(self._describe_one(node, seconds))
         self._describing.add(task)
-        task.add_done_callback(self._end_describing)
+        task.add_done_callback(lambda task: self._end_describing(node, task))
         return task
 
-    def _end_describing(self, task: asyncio.Task[Description]) -> None:
+    def _end_describing(self, node: Coordinator, task: asyncio.Task[Description]) -> None:
+        node.num_streams -= 1
         self._describing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.debug("a coordinator does not describe itself", exc_info=error)
@@ -178,9 +181,8 @@ class Coordinators:
     @staticmethod
     async def _describe_one(node: Coordinator, seconds: float) -> Description:
         try:
-            with node.stream():  # so that its connection is not closed meanwhile
-                answer: Description = await node.stub.Describe(
-                    generation_pb2.GenerationServiceDescribeRequest(), timeout=seconds)
+            answer: Description = await node.stub.Describe(
+                generation_pb2.GenerationServiceDescribeRequest(), timeout=seconds)
         except grpc.aio.AioRpcError:
             node.failed()
             node.description = None

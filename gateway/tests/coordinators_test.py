@@ -5,8 +5,9 @@ import unittest
 from unittest import mock
 
 import grpc
-import stand_ins  # noqa: F401
+from stand_ins import node
 
+from outrider.v1 import generation_pb2_grpc
 from outrider_gateway import coordinators as coordinators_module
 from outrider_gateway.coordinators import Coordinators, make_channel
 from outrider_gateway.tls import Credentials
@@ -72,6 +73,33 @@ class CoordinatorsTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual({node.address: node.server_name for node in one._nodes.values()},
                              {"10.0.0.2:7000": "b", "10.0.0.3:7000": "a"})
             await one.close()
+
+    async def test_one_whose_address_goes_as_it_is_asked_answers_before_its_connection_is_closed(self):
+        class Described(generation_pb2_grpc.GenerationServiceServicer):
+            async def Describe(self, *_):
+                return coordinators_module.Description(verifiers=[node()])
+        server = grpc.aio.server()
+        generation_pb2_grpc.add_GenerationServiceServicer_to_server(Described(), server)
+        addresses = [f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"]
+        await server.start()
+
+        async def resolve(_):
+            return addresses
+        with mock.patch.object(coordinators_module, "resolve", resolve):
+            one = Coordinators(["name:7000"], Credentials(None), resolve_seconds=3600)
+            await one._resolve_all()
+            asked = asyncio.create_task(one.describe(seconds=20))
+            await asyncio.sleep(0)  # it has begun, and nothing that it began has run
+            addresses = []
+            await one._resolve_all()
+            await one._close_idle()
+            self.assertEqual(len((await asked).verifiers), 1)
+            left, = one._leaving
+            self.assertEqual((len(one), left.num_streams), (0, 0))
+            await one._close_idle()
+            self.assertEqual(one._leaving, [])
+            await one.close()
+        await server.stop(0)
 
 
 class CompressedReplyTest(unittest.IsolatedAsyncioTestCase):
