@@ -89,7 +89,7 @@ def start_services(flags: argparse.Namespace, programs: list[Program]) -> tuple[
     coordinator = start(BIN / "outrider-coordinator", *nodes, "--drafter", drafter.address(), "--max-sessions",
                         2 * flags.streams, "--max-waiting", 2 * flags.streams, "--metrics-listen", "127.0.0.1:0")
     profile = ["-m", "cProfile", "-o", flags.profile] if flags.profile else []
-    gateway = start(sys.executable, "-B", *profile, "-m", "outrider_gateway.main", "--coordinator",
+    gateway = start(sys.executable, "-B", *profile, "-m", "outrider_gateway", "--coordinator",
                     coordinator.address(), inside=("env", f"PYTHONPATH={ROOT / 'gateway'}"))
     return coordinator, gateway
 

@@ -217,7 +217,7 @@ def check_flags(thing, things, binaries):
 def program_of(name, binaries):
     """The words that start one of our programs; nothing where there is none of this name."""
     if name == "outrider-gateway":
-        return ["env", f"PYTHONPATH={ROOT / 'gateway'}", sys.executable, "-B", "-m", "outrider_gateway.main"]
+        return ["env", f"PYTHONPATH={ROOT / 'gateway'}", sys.executable, "-B", "-m", "outrider_gateway"]
     path = pathlib.Path(binaries) / name
     return [path] if path.is_file() else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`outrider-gateway`: flags, then the server until SIGTERM."""
+"""What `outrider-gateway` does: flags, then the server until SIGTERM."""
 from __future__ import annotations
 
 import argparse
@@ -210,7 +210,3 @@ def main() -> int:
 def _refuse(error: FlagError, status: int) -> int:
     print(f"outrider-gateway: {error}", file=sys.stderr)
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

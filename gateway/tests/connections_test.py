@@ -294,7 +294,7 @@ class ConnectionsTest(unittest.IsolatedAsyncioTestCase):
 class KeepAliveTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_connection_without_a_request_ends_when_its_flag_says(self):
         program = await asyncio.create_subprocess_exec(
-            sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0", "--coordinator",
+            sys.executable, "-B", "-m", "outrider_gateway", "--listen", "127.0.0.1:0", "--coordinator",
             "127.0.0.1:1", "--keep-alive-seconds", "1", stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL, cwd=HERE.parent)
         try:

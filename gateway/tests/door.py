@@ -62,7 +62,7 @@ class DoorTest(ProgramTest):
         (self.model / "tokenizer_config.json").write_text(json.dumps({"bos_token": BOS}))
 
     def start_gateway(self, *flags):
-        program = Program(sys.executable, "-B", "-m", "outrider_gateway.main", *flags,
+        program = Program(sys.executable, "-B", "-m", "outrider_gateway", *flags,
                           inside=("env", f"PYTHONPATH={HERE.parent}"))
         self.addCleanup(program.close)
         return program

@@ -177,7 +177,7 @@ class OriginsTest(unittest.IsolatedAsyncioTestCase):
                               (("--listen", "127.0.0.1:0", "--api-keys", self.keys._path), b"200"),
                               (("--listen", "127.0.0.1:0", "--allowed-origins", "http://rebound.example"), b"200")):
             program = await asyncio.create_subprocess_exec(
-                sys.executable, "-B", "-m", "outrider_gateway.main", *flags, "--coordinator", "127.0.0.1:1",
+                sys.executable, "-B", "-m", "outrider_gateway", *flags, "--coordinator", "127.0.0.1:1",
                 stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, cwd=HERE.parent)
             try:
                 line = (await asyncio.wait_for(program.stdout.readline(), 30)).decode()

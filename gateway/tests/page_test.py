@@ -35,7 +35,7 @@ class PageTest(ProgramTest):
         super().setUp()
         verifier = self.start_verifier().address()
         coordinator = self.start_coordinator(verifier, self.start_drafter().address()).address()
-        gateway = Program(sys.executable, "-B", "-m", "outrider_gateway.main", "--listen", "127.0.0.1:0",
+        gateway = Program(sys.executable, "-B", "-m", "outrider_gateway", "--listen", "127.0.0.1:0",
                           "--coordinator", coordinator, "--model", TARGET,
                           inside=("env", f"PYTHONPATH={HERE.parent}"))
         self.addCleanup(gateway.close)
