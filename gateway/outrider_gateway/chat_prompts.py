@@ -19,7 +19,6 @@ class ChatPrompts:
     """Makes prompts of chats. Used by one event loop."""
 
     def __init__(self, template: ChatTemplate, tokens: Tokens) -> None:
-        self._template = template
         self._roles = Roles(template)
         self._tokens = tokens
         # Large texts wait for each other: each takes hundreds of megabytes, and a core for a second. It is a thread
@@ -33,9 +32,7 @@ class ChatPrompts:
         most = longest_text or 1 << 31
 
         def render(messages: list[dict[str, Any]], variables: dict[str, Any]) -> tuple[str, list[int]]:
-            messages = self._roles.of_template(messages)
-            text = self._template.render(messages, add_generation_prompt=add_generation_prompt, variables=variables)
-            self._roles.check(messages, text)
+            text = self._roles.render(messages, add_generation_prompt=add_generation_prompt, variables=variables)
             return text, self._tokens.encode(text) if len(text) <= _LARGE else []
 
         text, ids = await asyncio.to_thread(render, messages, variables)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages are in the prompt, or their chat is refused: no template drops one without a word."""
+import contextlib
 import functools
 import json
+import time
 import unittest
 
 from stand_ins import HERE, MODEL
@@ -31,11 +33,7 @@ def roles_of(name):
 class RolesTest(unittest.TestCase):
     def rendered(self, name, *messages):
         """The prompt that a chat gets; an ApiError where it is refused."""
-        roles = roles_of(name)
-        known = roles.of_template(list(messages))
-        text = template(name).render(known)
-        roles.check(known, text)
-        return text
+        return roles_of(name).render(list(messages))
 
     def refusal(self, name, *messages):
         with self.assertRaises(ApiError) as refusal:
@@ -79,10 +77,10 @@ class RolesTest(unittest.TestCase):
     def test_a_role_of_the_templates_own_is_rendered(self):
         known = "{% for m in messages %}{% if m.role in ['user', 'ipython'] %}{{ m.content }}{% endif %}{% endfor %}"
         roles = Roles(ChatTemplate(known))
-        roles.check([{"role": "ipython", "content": "x"}], "x")
+        self.assertEqual(roles.render([{"role": "ipython", "content": "x"}]), "x")
         for role in ("IPython", "assistant"):
             with self.assertRaisesRegex(ApiError, f"the role '{role}'"):
-                roles.check([{"role": role, "content": "x"}], "x")
+                roles.render([{"role": role, "content": "x"}])
 
     def test_what_the_template_itself_says_of_a_role_is_what_its_sender_reads(self):
         self.assertIn("Only user and assistant roles", self.refusal(
@@ -93,6 +91,47 @@ class RolesTest(unittest.TestCase):
         self.assertIn("messages.0.content: ", self.refusal("deepseek", *two, QUESTION))
         for word in ("system words", "developer words"):
             self.assertIn(word, self.rendered("qwen2_5", *two, QUESTION))
+
+    def test_a_switch_that_the_template_takes_out_of_the_systems_message_is_no_loss(self):
+        """SmolLM3's template and Nemotron's do so."""
+        roles = Roles(ChatTemplate(
+            "{% if messages[0].role == 'system' %}{{ messages[0].content.replace('/no_think', '') | trim }}"
+            "{% endif %}"
+            "{% for m in messages %}{% if m.role == 'user' %}|Q: {{ m.content }}{% endif %}{% endfor %}"))
+        for content, written in (("/no_think", ""), ("Be /no_think brief.", "Be  brief."), ("", "")):
+            system = {"role": "system", "content": content}
+            self.assertEqual(roles.render([system, QUESTION]), f"{written}|Q: Why?")
+            with self.assertRaisesRegex(ApiError, "messages.2.content: "):
+                roles.render([system, QUESTION, {"role": "system", "content": "Be slow."}])
+
+    def test_a_developer_is_the_system_where_a_chat_begins_with_that_alone_though_later_turns_have_any_role(self):
+        """Gemma 3's template is such a one."""
+        roles = Roles(ChatTemplate(
+            "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% set messages = messages[1:] %}"
+            "{% endif %}"
+            "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+            "{{ raise_exception('roles alternate') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}"))
+        developer = {"role": "developer", "content": "Be brief."}
+        self.assertEqual(roles.render([developer, QUESTION]), "Be brief.<user>Why?")
+
+    def test_a_role_that_only_the_callers_variables_have_written_is_no_mistake(self):
+        roles = Roles(ChatTemplate("{% for m in messages %}{% if m.role == 'user' or (functions and m.role|lower == "
+                                   "'tool') %}{{ m.content }} {% endif %}{% endfor %}"))
+        for role in ("tool", "Tool"):
+            chat = [QUESTION, {"role": role, "content": "Because."}]
+            self.assertEqual(roles.render(chat, variables={"functions": ["f"]}), "Why? Because. ")
+            with self.assertRaisesRegex(ApiError, f"messages.1.role: .*'{role}'"):
+                roles.render(chat)
+
+    def test_many_long_messages_are_looked_for_once(self):
+        """Each with much in common with all others. Looked for from the beginning they would take a minute."""
+        for name in ("chatml", "deepseek"):
+            messages = [{"role": "system", "content": "a" * 450 + str(i) + "a" * 450} for i in range(4000)]
+            roles_of(name)
+            begin = time.process_time()
+            with contextlib.suppress(ApiError):
+                self.rendered(name, *messages, {"role": "user", "content": "a" * 300000})
+            self.assertLess(time.process_time() - begin, 4)
 
 
 class ChatTest(unittest.IsolatedAsyncioTestCase):
