@@ -59,8 +59,12 @@ class SetupTest(unittest.TestCase):
                 self.assertIn(f"\n  {option} ", done.stdout)
 
     def test_what_is_documented_is_taken(self):
-        for words in ([], ["--tests"], ["--lint"], ["--deploy"]):
+        for words in ([], ["--tests"], ["--deploy"]):
             self.assertEqual(self.run_setup(*words).returncode, 0, words)
+        # Here pip can install nothing, and .ci/run must not go on without Python's tests.
+        refused = self.run_setup("--lint")
+        self.assertEqual(refused.returncode, 1, refused)
+        self.assertIn("will be skipped", refused.stderr)
 
     def test_nothing_is_said_of_pipes_where_their_signal_is_ignored(self):
         # Python itself ignores it, and so do its children that keep its signals.
