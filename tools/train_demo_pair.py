@@ -49,13 +49,14 @@ def make_data(args):
     training, _ = data.split(texts)
     if args.tokenizer:
         tokenizer = data.load_tokenizer(args.tokenizer)
-        end = export.end_id(args.tokenizer, tokenizer)
+        ids = export.special_ids_of(args.tokenizer, tokenizer)
         export.copy_tokenizer(args.tokenizer, args.out / "tokenizer")
     else:
         tokenizer = data.train_tokenizer(training.values(), DEMO_VOCAB)
-        end = tokenizer.token_to_id(data.EOS)
+        ids = dict(bos_token_id=tokenizer.token_to_id(data.BOS), eos_token_id=tokenizer.token_to_id(data.EOS))
         export.write_tokenizer(args.out / "tokenizer", tokenizer, data.BOS, data.EOS, DEMO_CONTEXT)
-    data.write_tokens(args.out, tokenizer, end, texts)
+    export.write_special_ids(args.out / "tokenizer", ids)
+    data.write_tokens(args.out, tokenizer, export.end_id(ids), texts)
 
 
 def train_target(args):
@@ -63,7 +64,7 @@ def train_target(args):
     tokenizer = data.load_tokenizer(args.out / "tokenizer")
     shape = model.Shape(vocab=tokenizer.get_vocab_size(), context=args.context or DEMO_CONTEXT,
                         **shape_flags(args, DEMO_TARGET))
-    ids = export.special_ids_of(args.out / "tokenizer", tokenizer)
+    ids = export.read_special_ids(args.out / "tokenizer")
     train(args, shape, training.next_token_loss, "demo-target", args.out / "tokenizer", ids)
 
 
@@ -75,9 +76,10 @@ def train_drafter(args):
     if args.corpus:
         texts = data.text_files(args.corpus, args.max_files)
         tokenizer = data.load_tokenizer(source)
-        end = export.end_id(source, tokenizer)
+        ids = export.special_ids_of(source, tokenizer)
         export.copy_tokenizer(source, args.out / "tokenizer")
-        data.write_tokens(args.out, tokenizer, end, texts)
+        export.write_special_ids(args.out / "tokenizer", ids)
+        data.write_tokens(args.out, tokenizer, export.end_id(ids), texts)
     elif not export.same_tokenizer(source, args.out / "tokenizer"):
         raise SystemExit(f"the token files of {args.out} were not made with the tokenizer of "
                          f"{source}: name a --corpus")

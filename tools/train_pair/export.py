@@ -73,7 +73,10 @@ def special_ids(config):
 
 
 def special_ids_of(folder, tokenizer):
-    """`special_ids` of a directory: config.json's, else the tokens that tokenizer_config.json names."""
+    """`special_ids` of a directory: config.json's, else the tokens that tokenizer_config.json names.
+
+    Refused where neither says which token ends a text.
+    """
     configs = [json.loads(path.read_text()) if (path := folder / name).exists() else {}
                for name in ("config.json", "tokenizer_config.json")]
     ids = special_ids(configs[0])
@@ -83,16 +86,28 @@ def special_ids_of(folder, tokenizer):
         named = tokenizer.token_to_id(text) if isinstance(text, str) else None
         if named is not None:
             ids.setdefault(f"{key}_id", named)
+    if "eos_token_id" not in ids:
+        raise SystemExit(f"{folder} does not say which token ends a text: neither config.json has an eos_token_id, "
+                         "nor tokenizer_config.json an eos_token that the tokenizer knows")
     return ids
 
 
-def end_id(folder, tokenizer):
-    """The token that ends a text of this directory: the first of eos_token_id."""
-    ids = special_ids_of(folder, tokenizer).get("eos_token_id")
-    if ids is None:
-        raise SystemExit(f"{folder} does not say which token ends a text: neither config.json has an eos_token_id, "
-                         "nor tokenizer_config.json an eos_token that the tokenizer knows")
-    return ids[0] if isinstance(ids, list) else ids
+def end_id(ids):
+    """The token that ends a text: the first of eos_token_id."""
+    end = ids["eos_token_id"]
+    return end[0] if isinstance(end, list) else end
+
+
+def write_special_ids(folder, ids):
+    """Keeps beside a tokenizer what the token files were made with, for the models that learn from them."""
+    write_json(folder / "special_ids.json", ids)
+
+
+def read_special_ids(folder):
+    path = folder / "special_ids.json"
+    if not path.exists():
+        raise SystemExit(f"{path} does not exist: run `data`")
+    return json.loads(path.read_text())
 
 
 def load_frozen(folder, dtype, device):
