@@ -34,9 +34,9 @@ constexpr char kFooter[] =
     R"(The program runs in a network of its own, which {host} in its arguments
 stands for, and is reached from here at that address. Needs root. The round trip
 is measured before the program starts, without the limit of --bandwidth, and
-refused if it is off by more than 5 % + 0.3 ms and twice the jitter. It has no terminal to ask at. Ctrl-C and SIGTERM go to it, and its
-exit status is ours.
-Nothing is left behind, however it ends.
+refused if it is off by more than 5 % + 0.3 ms and twice the jitter. The program
+has no terminal to ask at. Ctrl-C and SIGTERM go to it, and its exit status is
+ours. Nothing is left behind, however it ends.
 
 Example: a verifier 20 ms away, at 198.18.1.2:7002:
   outrider-tunnel --rtt 20 -- outrider-verifier --model models/demo-target \
