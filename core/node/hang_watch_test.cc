@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/node/hang_watch.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <future>
@@ -100,7 +103,11 @@ class HangsOnceLostLm final : public CausalLm {
 };
 
 // Serves until its device is lost, with another pass under way, and ends.
-void ServeALostNode() {
+// `on_loss` runs beside that, once it is lost.
+void ServeALostNode(
+    std::chrono::seconds max_pass,
+    const std::function<void()>& on_loss = [] {}) {
+  RpcServer::BlockTerminationSignals();
   auto model = std::make_unique<HangsOnceLostLm>();
   const HangsOnceLostLm& passes = *model;
   EXPECT_THAT(model->AllocateKvBlocks(16), IsOk());
@@ -122,6 +129,10 @@ void ServeALostNode() {
   const std::jthread caller([&] { submit([] {}); });
   SleepUntil([&] { return passes.num_launched() > 1; });
   submit([] {});
+  const std::jthread beside([&] {
+    SleepUntil([&node] { return node.is_lost(); });
+    on_loss();
+  });
   NoService none;
   MetricRegistry metrics({});
   EXPECT_FALSE(ServeNode({.name = "a node",
@@ -130,14 +141,27 @@ void ServeALostNode() {
                           .node = node,
                           .service = none,
                           .metrics = metrics,
-                          .max_pass = std::chrono::seconds(1)})
+                          .max_pass = max_pass})
                    .ok());
 }
 
 TEST(HangWatchDeathTest, ANodeThatLostItsDeviceEndsWhereAnotherPassHangs) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(ServeALostNode(), ::testing::ExitedWithCode(EXIT_FAILURE),
-              "the device hangs");
+  EXPECT_EXIT(ServeALostNode(std::chrono::seconds(1)),
+              ::testing::ExitedWithCode(EXIT_FAILURE), "the device hangs");
+}
+
+TEST(HangWatchDeathTest, ANodeThatLostItsDeviceEndsAtASignalWhileAPassRuns) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto signal = [] {
+    // The first comes when the node has long seen the loss.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    while (kill(getpid(), SIGTERM) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  };
+  EXPECT_EXIT(ServeALostNode(std::chrono::seconds(3600), signal),
+              ::testing::KilledBySignal(SIGTERM), "");
 }
 
 class HangWatchTest : public ::testing::Test {

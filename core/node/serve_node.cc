@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/base/end_at_signal.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/model/model_config.h"
@@ -69,6 +70,7 @@ absl::Status ServeNode(const ServedNode& served) {
     signal = RpcServer::WaitForTermination(milliseconds(200));
   }
   if (node.is_lost()) {
+    EndAtNextSignal();  // nobody waits for one any more
     server->Shutdown(std::chrono::seconds(1));
     watch.AwaitPass();
     return absl::UnavailableError("the device is lost");
