@@ -114,8 +114,17 @@ absl::StatusOr<bool> MeasureAll(const BenchOptions& options,
   return is_complete;
 }
 
-// What runs at --coordinator, checked and bound before any old result is.
-absl::Status BindDeployment(BenchOptions& options, Cancellation& cancellation) {
+// What is to be measured, bound before any old result is read: what runs at
+// --coordinator, checked, or the files of models, which may be large.
+absl::Status BindNodes(BenchOptions& options, const CommandIo& io,
+                       Cancellation& cancellation) {
+  if (!options.flags.coordinator) {
+    if (!options.trio.simulation) {
+      io.err << "reading the models' files" << std::endl;
+    }
+    BindModels(options.trio, options.configuration, cancellation);
+    return absl::OkStatus();
+  }
   OUTRIDER_ASSIGN_OR_RETURN(const client::Deployment deployment,
                             FindNodes(options, *options.flags.coordinator,
                                       std::chrono::seconds(2), cancellation));
@@ -158,13 +167,9 @@ int Bench(BenchOptions& options, const CommandIo& io,
   std::vector<Point> points = PlanPoints(options.grid);
   if (options.flags.dry_run) return PrintPlan(options, points, io);
 
-  if (options.flags.coordinator) {
-    const absl::Status bound = BindDeployment(options, cancellation);
-    if (cancellation.cancelled()) return client::kExitInterrupted;
-    if (!bound.ok()) return Fail(io, bound);
-  } else {
-    BindModels(options.trio, options.configuration);
-  }
+  const absl::Status bound = BindNodes(options, io, cancellation);
+  if (cancellation.cancelled()) return client::kExitInterrupted;
+  if (!bound.ok()) return Fail(io, bound);
   absl::StatusOr<std::unique_ptr<ResultsFile>> opened = ResultsFile::Open(
       options.flags.out, options.configuration, options.flags.resume);
   if (!opened.ok()) return client::FailUsage(io.err, opened.status());

@@ -419,6 +419,20 @@ TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
   EXPECT_THAT(File("results.jsonl"), HasSubstr("without its last message"));
 }
 
+TEST_F(BenchCommandTest, AnInterruptDoesNotWaitUntilModelsAreRead) {
+  const fs::path model = folder_ / "model";
+  fs::create_directories(model);
+  std::ofstream(model / "model.safetensors");
+  // A hole: to read it takes longer than this test may.
+  fs::resize_file(model / "model.safetensors", uint64_t{1} << 40);
+  cancellation_.Cancel();
+  EXPECT_EQ(Run({"--target-model", model.string(), "--draft-model",
+                 model.string(), "-k", "0"}),
+            client::kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("reading the models' files"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
 TEST_F(BenchCommandTest, AnInterruptDoesNotWaitForTheNextRequestToBeDue) {
   const ScriptedGenerationService service(client::TwoRounds());
   std::jthread interrupt([this] {

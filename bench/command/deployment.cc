@@ -105,13 +105,14 @@ void Bind(const Deployment& deployment, bool has_drafts,
   if (has_drafts) bind("drafter", deployment.drafters);
 }
 
-void BindModels(const TrioOptions& options, Configuration& configuration) {
+void BindModels(const TrioOptions& options, Configuration& configuration,
+                const Cancellation& cancellation) {
   if (options.simulation) return;
   for (const auto& [name, folder] :
        {std::pair("target's files", options.target_model),
         std::pair("draft's files", options.draft_model)}) {
     configuration.binding.emplace_back(
-        name, absl::StrCat("sha256 ", HashOfModel(folder)));
+        name, absl::StrCat("sha256 ", HashOfModel(folder, cancellation)));
   }
 }
 

@@ -25,8 +25,10 @@ absl::StatusOr<client::Deployment> FindNodes(const BenchOptions& options,
 void Bind(const client::Deployment& deployment, bool has_drafts,
           Configuration& configuration);
 // The same of models that are yet to be loaded, by their files. A timing model
-// has none.
-void BindModels(const TrioOptions& options, Configuration& configuration);
+// has none. Reads all of them; a cancellation ends that, and what is bound
+// then means nothing.
+void BindModels(const TrioOptions& options, Configuration& configuration,
+                const Cancellation& cancellation);
 
 }  // namespace outrider::bench
 

@@ -40,7 +40,7 @@ TEST(DeploymentTest, OtherFilesOfAModelAreAnotherConfiguration) {
     Configuration configuration;
     BindModels(
         {.target_model = folder.string(), .draft_model = folder.string()},
-        configuration);
+        configuration, Cancellation());
     return configuration.Fingerprint();
   };
   const std::string one = fingerprint("one");

@@ -16,20 +16,26 @@ namespace fs = std::filesystem;
 
 std::string FirstDigits(Sha256& hash) { return hash.HexDigest().substr(0, 12); }
 
-}  // namespace
-
-std::string HashOfFile(const std::string& path) {
+std::string HashUnlessCancelled(const std::string& path,
+                                const Cancellation& cancellation) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> block(1 << 20);
   Sha256 hash;
-  while (file) {
+  while (file && !cancellation.cancelled()) {
     file.read(block.data(), static_cast<std::streamsize>(block.size()));
     hash.Update({block.data(), static_cast<size_t>(file.gcount())});
   }
   return FirstDigits(hash);
 }
 
-std::string HashOfModel(const std::string& folder) {
+}  // namespace
+
+std::string HashOfFile(const std::string& path) {
+  return HashUnlessCancelled(path, Cancellation());
+}
+
+std::string HashOfModel(const std::string& folder,
+                        const Cancellation& cancellation) {
   std::set<fs::path> paths;
   std::error_code error;
   for (auto it = fs::directory_iterator(folder, error);
@@ -42,7 +48,8 @@ std::string HashOfModel(const std::string& folder) {
   Sha256 hash;
   for (const fs::path& path : paths) {
     hash.Update(absl::StrCat(path.filename().string(), "\n",
-                             HashOfFile(path.string()), "\n"));
+                             HashUnlessCancelled(path.string(), cancellation),
+                             "\n"));
   }
   return FirstDigits(hash);
 }
