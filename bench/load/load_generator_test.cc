@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <thread>
+
+#include "client/scripted_generation_service.h"
 #include "core/testing/status_matchers.h"
 
 namespace outrider::bench {
 namespace {
 
+using client::ScriptedGenerationService;
+using ::outrider::testing::IsOk;
 using ::outrider::testing::StatusIs;
 using ::testing::HasSubstr;
 
@@ -45,6 +50,51 @@ TEST(LoadGeneratorTest, WhoeverGetsNoThreadIsARequestThatFailed) {
       EXPECT_THAT(request.status, StatusIs(absl::StatusCode::kResourceExhausted,
                                            HasSubstr("cannot start a thread")));
     }
+  }
+}
+
+// Requests with these many prompts, for as long as there are any.
+LoadResult Generate(const ScriptedGenerationService& service, const Load& load,
+                    int num_prompts, Cancellation& cancellation) {
+  client::GenerationClient client(service.address());
+  const std::vector<Prompt> prompts(num_prompts, TokenSeq{1});
+  return GenerateLoad(client, prompts,
+                      {.load = load, .duration = std::chrono::hours(1)},
+                      cancellation);
+}
+
+TEST(LoadGeneratorTest, EachPromptIsARequest) {
+  for (const Load& load :
+       {Load{.concurrency = 4}, Load{.concurrency = 0, .rate = 1000}}) {
+    const ScriptedGenerationService service(client::TwoRounds());
+    Cancellation cancellation;
+    const LoadResult result =
+        Generate(service, load, /*num_prompts=*/20, cancellation);
+    EXPECT_EQ(result.requests.size(), 20U);
+    EXPECT_TRUE(result.ran_out_of_prompts);
+    for (const RequestResult& request : result.requests) {
+      EXPECT_THAT(request.status, IsOk());
+    }
+  }
+}
+
+TEST(LoadGeneratorTest, ACancellationEndsWhatIsUnderWayAndWhatIsYetToCome) {
+  ScriptedGenerationService::Script script = client::TwoRounds();
+  script.waits_for_cancel = true;
+  for (const Load& load :
+       {Load{.concurrency = 3}, Load{.concurrency = 0, .rate = 1000}}) {
+    const ScriptedGenerationService service(script);
+    Cancellation cancellation;
+    const std::jthread cancel([&service, &cancellation] {
+      while (service.requests().size() < 3) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      cancellation.Cancel();
+    });
+    const LoadResult result =
+        Generate(service, load, /*num_prompts=*/2000, cancellation);
+    EXPECT_GE(result.requests.size(), 3U);
+    EXPECT_FALSE(result.ran_out_of_prompts);
   }
 }
 
