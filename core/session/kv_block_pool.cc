@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/base/check.h"
 
 namespace outrider {
@@ -57,15 +56,6 @@ void KvBlockPool::Free(KvBlockId block) {
   } else {
     empty_.push_back(block);
   }
-}
-
-int KvBlockPool::NumFreedBy(absl::Span<const KvBlockId> blocks) const {
-  absl::flat_hash_map<KvBlockId, int> num_given_back;
-  int num_freed = 0;
-  for (const KvBlockId block : blocks) {
-    if (++num_given_back[block] == num_owners_[block]) ++num_freed;
-  }
-  return num_freed;
 }
 
 void KvBlockPool::Forget(KvBlockId block) {

@@ -32,12 +32,11 @@ class KvBlockPool {
   // One owner fewer for each, the last one first; a block without owners is
   // free at once.
   void GiveBack(absl::Span<const KvBlockId> blocks);
-  // How many blocks that would make free.
-  int NumFreedBy(absl::Span<const KvBlockId> blocks) const;
 
   void Keep(KvBlockId block) { is_kept_[block] = true; }
   void Forget(KvBlockId block);
   bool IsKept(KvBlockId block) const { return is_kept_[block]; }
+  int num_owners(KvBlockId block) const { return num_owners_[block]; }
   bool HasOneOwner(KvBlockId block) const { return num_owners_[block] == 1; }
   // Whether its owner may change what it holds.
   bool IsWritable(KvBlockId block) const {

@@ -110,9 +110,8 @@ absl::StatusOr<NodeSessions::Outcome> NodeSessions::Admit(
   const int num_kept = std::min(NumKvBlocks(keep_length), NumBlocks(session));
   const int num_new =
       NumKvBlocks(wanted_length) - num_kept - static_cast<int>(prefix.size());
-  const auto room = MakeRoom(call, num_new, session, now);
+  const auto room = MakeRoom(call, num_new, prefix, session, now);
   if (!room.ok() || *room != Room::kIsThere) {
-    blocks_.GiveBack(prefix);
     // Also who is refused comes again, and keeps its age until then.
     Renew(header.session, now);
     OUTRIDER_RETURN_IF_ERROR(room.status());
@@ -278,6 +277,10 @@ absl::Status NodeSessions::TryLater(absl::string_view what) {
   return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
                             what, ": try again later, or another node")),
                         std::chrono::milliseconds(delay(jitter_)));
+}
+
+int64_t NodeSessions::num_looked_at() const {
+  return blocks_.free_count().num_looked_at();
 }
 
 bool NodeSessions::IsConsistent() const {

@@ -24,10 +24,9 @@ namespace outrider {
 // A node's sessions and the KV blocks that they own: admits or refuses a header
 // by the table in proto/README.md, and reserves what its round needs. Confined
 // to the scheduler. A session is live until its lease has run out or it was
-// released. Texts of new streams give way to a stream that has begun; else no
-// live session is evicted for a newcomer. For a live one's round younger ones
-// are preempted between theirs: cut to nothing, an ordinary miss. So the oldest
-// goes on.
+// released. Texts of new streams give way to one that has begun; else no live
+// session is evicted for a newcomer. For a live one's round younger ones are
+// preempted between theirs, cut to nothing: so the oldest goes on.
 class NodeSessions {
  public:
   using Clock = NodeSession::Clock;
@@ -53,9 +52,8 @@ class NodeSessions {
   // The session must not be at work. Its log may go on after keep_length, with
   // tokens of the delta that were cached before.
   // INVALID_ARGUMENT: one step with two contents, or an impossible delta.
-  // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay,
-  // the session alone needs more than there is. Who finds no room has its lease
-  // renewed, and is else as it was; texts may be to give way to it.
+  // RESOURCE_EXHAUSTED: no room now, and when to try again; without a delay, it
+  // never fits. Who lacks room has its lease renewed, and texts may give way.
   absl::StatusOr<Outcome> Admit(const SessionCall& call, Clock::time_point now);
 
   // A pass has run these after what the cache held.
@@ -88,7 +86,8 @@ class NodeSessions {
   int64_t num_cached_tokens() const { return blocks_.num_cached_tokens(); }
   int num_preempted() const { return num_preempted_; }  // so far
   const KvBlockPool& blocks() const { return blocks_.pool(); }
-  bool IsConsistent() const;  // the invariants hold; for tests
+  bool IsConsistent() const;      // the invariants hold; for tests
+  int64_t num_looked_at() const;  // blocks, in search of room; for tests
 
  private:
   enum class Room { kIsThere, kComesSoon, kComesLater };
@@ -97,8 +96,9 @@ class NodeSessions {
                                    const NodeSession* session) const;
   std::optional<Miss> CheckLive(const RequestHeader& header,
                                 const NodeSession* session) const;
-  // Makes so many free, as they are once the session is cut to keep_length.
+  // Makes so many free beside the prefix, once the session is cut.
   absl::StatusOr<Room> MakeRoom(const SessionCall& call, int num_blocks,
+                                absl::Span<const KvBlockId> prefix,
                                 const NodeSession* session,
                                 Clock::time_point now);
   NodeSession& Open(const RequestHeader& header, NodeSession* session);

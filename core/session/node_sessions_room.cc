@@ -6,19 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "core/base/mutant.h"
+#include "core/session/free_block_count.h"
 #include "core/session/node_sessions.h"
 
 namespace outrider {
 namespace {
 
-std::vector<KvBlockId> Joined(std::vector<KvBlockId> blocks,
-                              const std::vector<KvBlockId>& more) {
-  blocks.insert(blocks.end(), more.begin(), more.end());
-  return blocks;
-}
+using Sessions = std::vector<NodeSession*>;
 
 bool IsExpired(const NodeSession& idle, std::chrono::seconds lease,
                NodeSession::Clock::time_point now) {
@@ -26,72 +23,41 @@ bool IsExpired(const NodeSession& idle, std::chrono::seconds lease,
 }
 
 // What a session gives that is cut to this length.
-std::vector<KvBlockId> GivenBy(const NodeSession* session, int keep_length) {
+absl::Span<const KvBlockId> GivenBy(const NodeSession* session,
+                                    int keep_length) {
   if (session == nullptr) return {};
-  const std::vector<KvBlockId>& all = session->blocks;
-  const size_t num_kept = NumKvBlocks(keep_length);
-  return {all.begin() + std::min(num_kept, all.size()), all.end()};
+  const auto all = absl::MakeConstSpan(session->blocks);
+  return all.subspan(std::min<size_t>(NumKvBlocks(keep_length), all.size()));
 }
 
-std::vector<NodeSession*> YoungestFirst(std::vector<NodeSession*> sessions) {
+// What a session gives that is cut to nothing, or whose call ends and is.
+void GiveAll(const NodeSession& session, FreeBlockCount& count) {
+  count.GiveBack(session.blocks);
+  for (const Branch& branch : session.branches) count.GiveBack(branch.blocks);
+}
+
+void SortYoungestFirst(Sessions& sessions) {
   std::sort(sessions.begin(), sessions.end(), [](const auto* a, const auto* b) {
     return a->age_rank > b->age_rank;
   });
-  return sessions;
 }
-
-// Whether these blocks, once free, are enough beside those that are.
-using IsEnough = absl::FunctionRef<bool(const std::vector<KvBlockId>&)>;
 
 // The sessions that are younger than one that needs room; for a newcomer all.
 struct Others {
-  std::vector<NodeSession*> at_rest = {};      // that have blocks
-  std::vector<KvBlockId> blocks_at_rest = {};  // theirs
+  Sessions at_rest = {};  // that have blocks
   // The same, and those of rounds, which end soon: a text that is computed from
   // its beginning does not.
-  std::vector<KvBlockId> blocks = {};
-  std::vector<NodeSession*> texts = {};  // that may give way
+  Sessions soon_at_rest = {};
+  Sessions texts = {};  // that may give way
   bool is_any_at_work = false;
 
   void Add(NodeSession& session) {
     is_any_at_work = is_any_at_work || session.is_at_work;
     if (session.is_at_work && session.may_give_way) texts.push_back(&session);
+    if (session.blocks.empty()) return;
     if (session.is_at_work && session.begins_anew) return;
-    blocks = Joined(std::move(blocks), session.blocks);
-    for (const Branch& branch : session.branches) {
-      blocks = Joined(std::move(blocks), branch.blocks);
-    }
-    if (session.is_at_work || session.blocks.empty()) return;
-    blocks_at_rest = Joined(std::move(blocks_at_rest), session.blocks);
-    at_rest.push_back(&session);
-  }
-  // Chooses as many texts as give enough beside what comes, the youngest first,
-  // and none where all are too few.
-  std::vector<NodeSession*> TextsThatGive(std::vector<KvBlockId> coming,
-                                          IsEnough is_enough) const {
-    std::vector<NodeSession*> chosen;
-    for (NodeSession* text : YoungestFirst(texts)) {
-      chosen.push_back(text);
-      coming = Joined(std::move(coming), text->blocks);
-      if (is_enough(coming)) return chosen;
-    }
-    return {};
-  }
-  // Where a stream that has begun, here or elsewhere, needs room, texts of
-  // those that have not give way, and none that has begun is preempted for it.
-  // No two texts end each other: only what has begun ends any, and no such text
-  // is ended. What is computed of one is found again when it comes back. False:
-  // no texts are to give way, as all are too few, or as rounds that end soon
-  // give a session of this node enough. Where a newcomer lacks but a place
-  // among the sessions, the youngest gives way.
-  bool LetTextsGiveWay(const SessionId& to, bool is_newcomer,
-                       IsEnough is_enough) const {
-    std::vector<NodeSession*> chosen = TextsThatGive({}, is_enough);
-    if (chosen.empty() && !is_newcomer && !is_enough(blocks)) {
-      chosen = TextsThatGive(blocks, is_enough);
-    }
-    for (NodeSession* text : chosen) text->gives_way_to = to;
-    return !chosen.empty();
+    soon_at_rest.push_back(&session);
+    if (!session.is_at_work) at_rest.push_back(&session);
   }
 };
 
@@ -102,22 +68,20 @@ class NodeSessions::RoomSearch {
  public:
   // No session: a newcomer.
   RoomSearch(NodeSessions& node, const SessionCall& call, int num_blocks,
-             const NodeSession* session)
+             absl::Span<const KvBlockId> prefix, const NodeSession* session)
       : node_(node),
-        id_(call.header.session),
-        session_(session),
+        call_(call),
         num_blocks_(num_blocks),
-        holds_up_stream_(call.holds_up_stream),
-        num_left_(session == nullptr && !call.holds_up_stream
-                      ? node.num_sessions()
-                      : 0),
+        prefix_(prefix),
+        session_(session),
+        num_left_(NumLeft()),
         own_(GivenBy(session, call.header.delta.keep_length)) {}
 
-  bool HasRoom() const { return HasRoom(NumFree({})); }
+  bool HasRoom() const { return HasRoomWith(/*num_coming=*/0); }
   // What branches have comes free in a few passes.
   bool BranchesHaveRoom() const {
     const int num_coming = node_.blocks_.num_branch_blocks();
-    return num_coming > 0 && HasRoom(NumFree({}) + num_coming);
+    return num_coming > 0 && HasRoomWith(num_coming);
   }
   // Drops those whose lease has run out, the longest idle first, until there is
   // room.
@@ -129,30 +93,92 @@ class NodeSessions::RoomSearch {
 
  private:
   bool is_newcomer() const { return session_ == nullptr; }
-  int NumFree(const std::vector<KvBlockId>& coming) const {
-    const KvBlockPool& pool = node_.blocks();
-    return pool.num_free() + pool.NumFreedBy(Joined(own_, coming));
+  const SessionId& id() const { return call_.header.session; }
+  int NumLeft() const;
+  bool HasRoomWith(int num_coming) const;
+  // Begins to count what is free once the session is cut to what it keeps, and
+  // has what it begins with.
+  FreeBlockCount& CountFree() const;
+  bool IsEnough(const FreeBlockCount& count) const {
+    return count.num_free() >= num_blocks_ + num_left_;
   }
-  bool HasRoom(int num_free) const;
+  bool AreEnough(const Sessions& coming) const;
+  Sessions YoungestThatGive(Sessions candidates, const Sessions& coming) const;
+  bool LetTextsGiveWay(const Others& others);
   Others FindOthers() const;
-  void Preempt(std::vector<NodeSession*> victims);
+  void Preempt(const Sessions& victims);
 
   NodeSessions& node_;
-  const SessionId id_;
-  const NodeSession* const session_;
+  const SessionCall& call_;
   const int num_blocks_;
-  const bool holds_up_stream_;
-  // Each of the others may need another block in its next round. What has begun
-  // elsewhere waits for these no more than a session of this node does.
-  const int num_left_;
-  const std::vector<KvBlockId> own_;  // that the session itself gives
+  const absl::Span<const KvBlockId> prefix_;  // that it begins with
+  const NodeSession* const session_;
+  int num_left_;                           // blocks that stay free
+  const absl::Span<const KvBlockId> own_;  // that the session itself gives
 };
 
-bool NodeSessions::RoomSearch::HasRoom(int num_free) const {
+// Each of the others may need another block in its next round. What has begun
+// elsewhere waits for these no more than a session of this node does.
+int NodeSessions::RoomSearch::NumLeft() const {
+  return is_newcomer() && !call_.holds_up_stream ? node_.num_sessions() : 0;
+}
+
+bool NodeSessions::RoomSearch::HasRoomWith(int num_coming) const {
   if (is_newcomer() && node_.num_sessions() >= node_.options_.max_sessions) {
     return false;
   }
+  const int num_free = CountFree().num_free() + num_coming;
   return num_free >= num_blocks_ + num_left_;
+}
+
+FreeBlockCount& NodeSessions::RoomSearch::CountFree() const {
+  FreeBlockCount& count = node_.blocks_.free_count();
+  count.Begin();
+  count.Share(prefix_);
+  count.GiveBack(own_);
+  return count;
+}
+
+bool NodeSessions::RoomSearch::AreEnough(const Sessions& coming) const {
+  FreeBlockCount& count = CountFree();
+  for (const NodeSession* one : coming) GiveAll(*one, count);
+  return IsEnough(count);
+}
+
+// Chooses as many as give enough beside what comes, the youngest first, and
+// none where all are too few.
+Sessions NodeSessions::RoomSearch::YoungestThatGive(
+    Sessions candidates, const Sessions& coming) const {
+  Sessions all = coming;
+  all.insert(all.end(), candidates.begin(), candidates.end());
+  if (!AreEnough(all)) return {};
+  SortYoungestFirst(candidates);
+  FreeBlockCount& count = CountFree();
+  for (const NodeSession* one : coming) GiveAll(*one, count);
+  size_t num_chosen = 0;
+  while (num_chosen < candidates.size()) {
+    GiveAll(*candidates[num_chosen++], count);
+    if (IsEnough(count)) break;
+  }
+  candidates.resize(num_chosen);
+  return candidates;
+}
+
+// Where a stream that has begun, here or elsewhere, needs room, texts of those
+// that have not give way, and none that has begun is preempted for it. No two
+// texts end each other: only what has begun ends any, and no such text is
+// ended. What is computed of one is found again when it comes back. False: no
+// texts are to give way, as all are too few, or as rounds that end soon give a
+// session of this node enough. Where a newcomer lacks but a place among the
+// sessions, the youngest gives way.
+bool NodeSessions::RoomSearch::LetTextsGiveWay(const Others& others) {
+  if (others.texts.empty()) return false;
+  Sessions chosen = YoungestThatGive(others.texts, /*coming=*/{});
+  if (chosen.empty() && !is_newcomer() && !AreEnough(others.soon_at_rest)) {
+    chosen = YoungestThatGive(others.texts, others.soon_at_rest);
+  }
+  for (NodeSession* text : chosen) text->gives_way_to = id();
+  return !chosen.empty();
 }
 
 void NodeSessions::RoomSearch::DropExpired(Clock::time_point now) {
@@ -160,7 +186,9 @@ void NodeSessions::RoomSearch::DropExpired(Clock::time_point now) {
   for (auto next = idle.begin(); next != idle.end() && !HasRoom();) {
     NodeSession& one = **next++;
     if (!IsExpired(one, node_.options_.lease, now)) return;
-    if (&one != session_) node_.Drop(one);
+    if (&one == session_) continue;
+    node_.Drop(one);
+    num_left_ = NumLeft();
   }
 }
 
@@ -175,12 +203,9 @@ Others NodeSessions::RoomSearch::FindOthers() const {
 }
 
 absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
-  const Others others = FindOthers();
-  const auto is_enough = [&](const std::vector<KvBlockId>& coming) {
-    return NumFree(coming) >= num_blocks_;
-  };
-  if (holds_up_stream_ &&
-      others.LetTextsGiveWay(id_, is_newcomer(), is_enough)) {
+  const bool leaves_all = is_newcomer() && !call_.holds_up_stream;
+  const Others others = leaves_all ? Others() : FindOthers();
+  if (call_.holds_up_stream && LetTextsGiveWay(others)) {
     node_.may_any_give_way_ = true;
     return Room::kComesSoon;
   }
@@ -189,11 +214,12 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
                               ? "this node has all the sessions it may have"
                               : "this node's KV cache is full");
   }
-  if (is_enough(others.blocks_at_rest)) {
-    Preempt(others.at_rest);
+  const Sessions victims = YoungestThatGive(others.at_rest, /*coming=*/{});
+  if (!victims.empty()) {
+    Preempt(victims);
     return Room::kIsThere;
   }
-  if (is_enough(others.blocks)) return Room::kComesSoon;
+  if (AreEnough(others.soon_at_rest)) return Room::kComesSoon;
   if (others.is_any_at_work) return Room::kComesLater;
   return node_.TryLater("this node's KV cache is full of older sessions");
 }
@@ -201,15 +227,14 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
 void NodeSessions::RoomSearch::NobodyGivesWay() {
   // Texts seldom do: else each call would go through all sessions.
   if (!std::exchange(node_.may_any_give_way_, false)) return;
-  for (const auto& [id, other] : node_.sessions_) {
-    if (other->gives_way_to == id_) other->gives_way_to.reset();
+  for (const auto& [session, other] : node_.sessions_) {
+    if (other->gives_way_to == id()) other->gives_way_to.reset();
     if (other->gives_way_to.has_value()) node_.may_any_give_way_ = true;
   }
 }
 
-void NodeSessions::RoomSearch::Preempt(std::vector<NodeSession*> victims) {
-  for (NodeSession* victim : YoungestFirst(std::move(victims))) {
-    if (NumFree({}) >= num_blocks_) return;
+void NodeSessions::RoomSearch::Preempt(const Sessions& victims) {
+  for (NodeSession* victim : victims) {
     ++node_.num_preempted_;
     node_.blocks_.KeepFirst(*victim, 0);
     node_.blocks_.Cut(*victim, OUTRIDER_MUTANT(E4, 0, victim->log.length()));
@@ -217,9 +242,9 @@ void NodeSessions::RoomSearch::Preempt(std::vector<NodeSession*> victims) {
 }
 
 absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
-    const SessionCall& call, int num_blocks, const NodeSession* session,
-    Clock::time_point now) {
-  RoomSearch search(*this, call, num_blocks, session);
+    const SessionCall& call, int num_blocks, absl::Span<const KvBlockId> prefix,
+    const NodeSession* session, Clock::time_point now) {
+  RoomSearch search(*this, call, num_blocks, prefix, session);
   search.NobodyGivesWay();
   search.DropExpired(now);
   if (search.HasRoom()) return Room::kIsThere;

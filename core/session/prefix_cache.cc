@@ -15,8 +15,8 @@ std::optional<std::string> SharedSalt(PrefixSharing sharing,
   return OUTRIDER_MUTANT(E6, salt, std::string());
 }
 
-std::vector<KvBlockId> PrefixCache::Find(const std::string& salt,
-                                         absl::Span<const TokenId> tokens) {
+std::vector<KvBlockId> PrefixCache::Find(
+    const std::string& salt, absl::Span<const TokenId> tokens) const {
   std::vector<KvBlockId> table;
   std::optional<KvBlockId> before;
   for (; tokens.size() >= kKvBlockLength;
@@ -26,7 +26,6 @@ std::vector<KvBlockId> PrefixCache::Find(const std::string& salt,
     before = it->second;
     table.push_back(it->second);
   }
-  pool_.Share(table);
   return table;
 }
 

@@ -48,10 +48,10 @@ class PrefixCache {
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
 
-  // The blocks of the longest known beginning of `tokens`; the caller becomes
-  // an owner of each.
+  // The blocks of the longest known beginning of `tokens`. The caller owns none
+  // of them, and may share them until the next Take or Forget.
   std::vector<KvBlockId> Find(const std::string& salt,
-                              absl::Span<const TokenId> tokens);
+                              absl::Span<const TokenId> tokens) const;
   // Enters the blocks of a table that `tokens` fill. Where a text is known
   // already, the block that it is known by takes the place of the table's own.
   void Enter(const std::string& salt, absl::Span<const TokenId> tokens,

@@ -32,10 +32,11 @@ class PrefixCacheTest : public ::testing::Test {
     pool_.GiveBack(table);
     return table;
   }
-  // What is found; owned by nobody here.
+  // What is found, and used once more.
   std::vector<KvBlockId> Found(const TokenSeq& text,
                                const std::string& salt = "s") {
     const std::vector<KvBlockId> table = cache_.Find(salt, text);
+    pool_.Share(table);
     pool_.GiveBack(table);
     return table;
   }

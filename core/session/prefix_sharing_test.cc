@@ -252,6 +252,20 @@ TEST_F(PrefixSharingTest, RefusedOpeningsOwnNothing) {
   EXPECT_EQ(memory_.sessions.blocks().num_shared(), 0);
 }
 
+// Whoever asks again and again would have its text kept before all others'.
+TEST_F(PrefixSharingTest, RefusedOpeningsHaveUsedNothing) {
+  Open(1, Text(33));
+  Release(1);
+  Open(2, Text(33, 1000));
+  Release(2);
+  Open(3, Text(96, 2000), "");
+  EXPECT_EQ(Open(4, Text(80)), -1);  // three blocks more than it would find
+  EXPECT_EQ(Run(Next(3, 96, Text(32))), 0);
+  Release(3);
+  EXPECT_EQ(Open(5, Text(33, 1000)), 32);
+  EXPECT_EQ(Open(6, Text(33)), 0);  // was taken, as the longest unused
+}
+
 // A draft may be refused, and then another token comes into its place.
 TEST_F(PrefixSharingTest, DraftsAreNotSharedBeforeTheyStand) {
   Run(Opening(1, Text(30)), {30, 31, 32});

@@ -11,7 +11,8 @@
 namespace outrider {
 
 std::vector<KvBlockId> SessionBlocks::FindPrefix(
-    const std::optional<std::string>& salt, absl::Span<const TokenId> tokens) {
+    const std::optional<std::string>& salt,
+    absl::Span<const TokenId> tokens) const {
   if (!salt.has_value() || tokens.empty()) return {};
   return prefixes_.Find(*salt, tokens.first(tokens.size() - 1));
 }
@@ -19,6 +20,7 @@ std::vector<KvBlockId> SessionBlocks::FindPrefix(
 void SessionBlocks::Begin(NodeSession& session, std::vector<KvBlockId> prefix,
                           absl::Span<const TokenId> tokens) {
   OUTRIDER_CHECK(session.blocks.empty() && session.log.length() == 0);
+  pool_.Share(prefix);
   session.blocks = std::move(prefix);
   Append(session, tokens.first(session.blocks.size() * kKvBlockLength));
 }
@@ -87,7 +89,7 @@ Branch SessionBlocks::MakeBranch(const NodeSession& session, const Fork& fork) {
 
 void SessionBlocks::EndBranches(NodeSession& session) {
   const int num_free = pool_.num_free();
-  for (const Branch& branch : session.branches) GiveBack(branch.blocks);
+  for (const Branch& branch : session.branches) pool_.GiveBack(branch.blocks);
   session.branches.clear();
   num_branch_blocks_ -= pool_.num_free() - num_free;
 }

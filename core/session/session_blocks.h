@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "core/base/kv_block.h"
 #include "core/base/token.h"
+#include "core/session/free_block_count.h"
 #include "core/session/kv_block_pool.h"
 #include "core/session/node_session.h"
 #include "core/session/prefix_cache.h"
@@ -24,7 +25,10 @@ namespace outrider {
 class SessionBlocks {
  public:
   SessionBlocks(int num_blocks, PrefixSharing sharing)
-      : sharing_(sharing), pool_(num_blocks), prefixes_(pool_) {}
+      : sharing_(sharing),
+        pool_(num_blocks),
+        prefixes_(pool_),
+        free_count_(pool_) {}
 
   const KvBlockPool& pool() const { return pool_; }
   // A token that several sessions share counts for each of them.
@@ -36,11 +40,12 @@ class SessionBlocks {
   }
 
   // Blocks with the first of these tokens, never with the last one, whose row
-  // is wanted. The caller owns them, for GiveBack or Begin.
+  // is wanted. They hold them until blocks are taken: who finds them is no
+  // owner, and leaves them as old as they are.
   std::vector<KvBlockId> FindPrefix(const std::optional<std::string>& salt,
-                                    absl::Span<const TokenId> tokens);
-  void GiveBack(absl::Span<const KvBlockId> blocks) { pool_.GiveBack(blocks); }
-  // An empty session takes over the blocks, and the tokens that they hold.
+                                    absl::Span<const TokenId> tokens) const;
+  // An empty session begins with such blocks, as one more owner, and with the
+  // tokens that they hold.
   void Begin(NodeSession& session, std::vector<KvBlockId> prefix,
              absl::Span<const TokenId> tokens);
   // So many more, which there are.
@@ -58,6 +63,8 @@ class SessionBlocks {
                    int num_left);
   void EndBranches(NodeSession& session);
   int num_branch_blocks() const { return num_branch_blocks_; }  // theirs alone
+  FreeBlockCount& free_count() { return free_count_; }
+  const FreeBlockCount& free_count() const { return free_count_; }
   // Gives back the blocks after the first so many.
   void KeepFirst(NodeSession& session, int num_blocks);
   // Others may begin with the full blocks of the session's first tokens.
@@ -77,6 +84,7 @@ class SessionBlocks {
   const PrefixSharing sharing_;
   KvBlockPool pool_;
   PrefixCache prefixes_;
+  FreeBlockCount free_count_;
   int64_t num_cached_tokens_ = 0;
   int num_branch_blocks_ = 0;
 };
