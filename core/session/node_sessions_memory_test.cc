@@ -66,6 +66,13 @@ class NodeBlocksTest : public ::testing::Test {
     }
     return outcome;
   }
+  void CutTo(uint8_t name, int num_blocks) {
+    const NodeSession& session = *node_.Find(Id(name));
+    EXPECT_TRUE(node_.Truncate({.session = Id(name),
+                                .incarnation = session.incarnation,
+                                .step = session.last_step},
+                               num_blocks * kKvBlockLength));
+  }
   void MustOpen(uint8_t name, int num_blocks, seconds at = {}) {
     EXPECT_TRUE(IsAdmitted(Open(name, num_blocks, at)));
   }
@@ -174,7 +181,56 @@ TEST_F(NodeBlocksTest, TheYoungestIsPreemptedForALiveSessionsRound) {
   EXPECT_EQ(ReasonOf(node_.Admit({header, kDigest}, kStart)),
             MissReason::kLength);
   header.delta.keep_length = 0;
+  node_.Drop(const_cast<NodeSession&>(*node_.Find(Id(2))));
   EXPECT_TRUE(IsAdmitted(node_.Admit({header, kDigest}, kStart)));
+}
+
+// Else it takes what the others need in their next rounds.
+TEST_F(NodeBlocksTest, WhoWasPreemptedLeavesABlockToEachOlderSession) {
+  MustOpen(1, 3);
+  MustOpen(2, 2);
+  MustOpen(3, 2);
+  MustGrow(1, 4, seconds(0));  // one is free
+  ExpectTryLater(Grow(3, 1));
+  CutTo(1, 6);
+  ExpectTryLater(Grow(3, 1));
+  CutTo(1, 5);
+  MustGrow(3, 1, seconds(0));
+  MustGrow(1, 1, seconds(0));
+  MustGrow(2, 1, seconds(0));
+  EXPECT_EQ(NumBlocks(3), 1);
+  EXPECT_EQ(node_.num_preempted(), 1);
+}
+
+TEST_F(NodeBlocksTest, WhatIsLeftToTheOlderOnesIsTakenFromTheYounger) {
+  MustOpen(1, 2);
+  MustOpen(2, 5);
+  MustGrow(1, 5, seconds(0));
+  EXPECT_EQ(NumBlocks(2), 0);
+  MustOpen(3, 1);  // two are free
+  MustGrow(2, 2, seconds(0));
+  EXPECT_EQ(NumBlocks(3), 0);
+  EXPECT_EQ(node_.blocks().num_free(), 1);
+}
+
+TEST_F(NodeBlocksTest, WhoNeedsNearlyAllBlocksLeavesWhatIsBesideThem) {
+  for (const uint8_t name : {1, 2, 3}) MustOpen(name, 1);
+  CutTo(3, 0);
+  CutTo(2, 0);
+  ExpectTryLater(Grow(3, 9));
+  CutTo(1, 0);
+  MustGrow(3, 9, seconds(0));
+  CutTo(3, 0);
+  MustGrow(3, 10, seconds(0));
+}
+
+TEST_F(NodeBlocksTest, TheOldestIsNeverRefusedWhereTheOthersAreAtRest) {
+  MustOpen(1, 1);
+  MustOpen(2, 4);
+  MustOpen(3, 2);
+  CutTo(1, 0);
+  MustGrow(1, 10, seconds(0));
+  EXPECT_EQ(node_.num_preempted(), 2);
 }
 
 TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {

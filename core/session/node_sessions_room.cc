@@ -117,10 +117,32 @@ class NodeSessions::RoomSearch {
   const absl::Span<const KvBlockId> own_;  // that the session itself gives
 };
 
-// Each of the others may need another block in its next round. What has begun
-// elsewhere waits for these no more than a session of this node does.
+// Each of the others may need another block in its next round, and a newcomer
+// leaves them that. What has begun elsewhere waits for these no more than a
+// session of this node does. One that was preempted leaves it to those that are
+// older: else it would take the first blocks that do for its text, which these
+// need in a few rounds, and be preempted for them, each time for a text's work
+// and few tokens.
+//
+// So every stream comes to its end. The oldest session leaves nothing: once the
+// others are at rest it has what it needs, be it all that there is. Texts of
+// new streams give way to it. Of the others, whoever is let in before commits a
+// token, unless its pass fails, and has only so many to go. So in time the
+// oldest has ended, or its lease has, as it does not come. Then another one is
+// the oldest, and leaves nothing.
 int NodeSessions::RoomSearch::NumLeft() const {
-  return is_newcomer() && !call_.holds_up_stream ? node_.num_sessions() : 0;
+  if (is_newcomer()) return call_.holds_up_stream ? 0 : node_.num_sessions();
+  if (!session_->blocks.empty()) return 0;
+  const auto num_older =
+      std::count_if(node_.sessions_.begin(), node_.sessions_.end(),
+                    [this](const auto& entry) {
+                      return entry.second->age_rank < session_->age_rank;
+                    });
+  // The longest text need not wait until it is the oldest: it is let in where
+  // nobody else has any blocks.
+  const int num_all = node_.blocks().num_total();
+  const auto num_own = num_blocks_ + static_cast<int>(prefix_.size());
+  return std::min(static_cast<int>(num_older), num_all - num_own);
 }
 
 bool NodeSessions::RoomSearch::HasRoomWith(int num_coming) const {
