@@ -27,6 +27,12 @@ void TokenLog::Append(absl::Span<const TokenId> tokens) {
 
 void TokenLog::TruncateTo(int new_length) {
   OUTRIDER_CHECK(new_length >= 0 && new_length <= length());
+  if (new_length == 0) {
+    // A session that is preempted gives its memory back, this too.
+    std::vector<TokenId>().swap(tokens_);
+    std::vector<uint64_t>().swap(hashes_);
+    return;
+  }
   tokens_.resize(new_length);
   hashes_.resize(new_length);
 }

@@ -28,7 +28,8 @@ class TokenLog {
   uint64_t PrefixHash(int prefix_length) const;
 
   void Append(absl::Span<const TokenId> tokens);
-  // Forgets everything from `new_length` on; new_length <= length().
+  // Forgets everything from `new_length` on; new_length <= length(). Where that
+  // is all, no memory is kept for what may come.
   void TruncateTo(int new_length);
 
  private:

@@ -58,6 +58,18 @@ TEST(TokenLogTest, AnotherTokenAnywhereChangesEveryLaterHash) {
   }
 }
 
+// Sessions that were preempted, or that only wait, are many.
+TEST(TokenLogTest, WhatIsCutToNothingKeepsNoMemory) {
+  TokenLog log(kSession);
+  log.Append(TokenSeq(1000, 7));
+  log.TruncateTo(1);
+  EXPECT_NE(log.tokens().data(), nullptr);
+  log.TruncateTo(0);
+  EXPECT_EQ(log.tokens().data(), nullptr);
+  log.Append({7});
+  EXPECT_EQ(log.length(), 1);
+}
+
 TEST(TokenLogTest, SessionsHashDifferently) {
   TokenLog a(kSession);
   TokenLog b(SessionId{.bytes = {9}});
