@@ -257,6 +257,31 @@ TEST_F(FewBlocksAheadTest, AnOpeningWaitsForBranchesForATenthOfASecond) {
   EXPECT_TRUE(IsRefusal(StatusOf(2)));
 }
 
+TEST_F(FewBlocksAheadTest, NobodyIsPreemptedForIt) {
+  OpenAll({1});
+  Submit(2, 96);  // six blocks; one is free
+  while (!RunPass().empty()) {
+  }
+  SubmitAhead(1, 20 + kKvBlockLength);
+  EXPECT_TRUE(IsRefusal(StatusOf(1)));
+  EXPECT_EQ(scheduler_.sessions().Find(Id(2))->blocks.size(), 6u);
+  SubmitAhead(1, 20);
+  EXPECT_THAT(RunPass(), ElementsAre(Pair(1, 20)));
+  EXPECT_THAT(StatusOf(1), IsOk());
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
+}
+
+TEST_F(FewBlocksAheadTest, ItWaitsForNoRoom) {
+  OpenAll({1, 2, 3});
+  Submit(2, 1, {.num_more = 9});
+  BeginPass();
+  Submit(1, 127);  // all blocks: it waits for the second one's round
+  SubmitAhead(3, 1);
+  EXPECT_TRUE(IsRefusal(StatusOf(3)));
+  EXPECT_EQ(scheduler_.sessions().num_preempted(), 0);
+  EndPass();
+}
+
 class AheadHoldTest : public AheadTest {
  protected:
   AheadHoldTest() : AheadTest({.sessions = {.num_blocks = 200}}) {}

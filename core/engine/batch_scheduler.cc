@@ -121,7 +121,9 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
       (live != nullptr || is_newcomer) && room_wait_.HoldsBack(live);
   const bool leaves_streams_room =
       !job->holds_up_stream() && room_wait_.AwaitsStream(now);
-  if (is_newcomer && (leaves_room || leaves_streams_room)) {
+  // Nobody waits for room to guess, either.
+  const bool is_refused = is_newcomer || job->is_ahead();
+  if (is_refused && (leaves_room || leaves_streams_room)) {
     End(std::move(job),
         sessions_.TryLater(
             "streams that have begun wait for room at this node"),
@@ -145,10 +147,10 @@ void BatchScheduler::Admit(std::unique_ptr<Job>& job, Clock::time_point now) {
 bool BatchScheduler::HasRoom(std::unique_ptr<Job>& job, const NodeSession* live,
                              Clock::time_point now) {
   const Work::Request& request = job->work->request();
-  absl::StatusOr<NodeSessions::Outcome> outcome =
-      sessions_.Admit({request.header, request.content_digest,
-                       request.num_draft_tokens, request.holds_up_stream},
-                      now);
+  absl::StatusOr<NodeSessions::Outcome> outcome = sessions_.Admit(
+      {request.header, request.content_digest, request.num_draft_tokens,
+       request.holds_up_stream, request.is_ahead},
+      now);
   if (!outcome.ok()) {
     End(std::move(job), outcome.status(), now);
   } else if (const Miss* miss = std::get_if<Miss>(&*outcome)) {

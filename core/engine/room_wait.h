@@ -48,7 +48,7 @@ class RoomWait {
   // Whether rounds that end soon will give it enough.
   void FoundNone(Job& job, const NodeSession* session, bool comes_soon) {
     job.tried_at = num_changes_;
-    if (session == nullptr || job.is_ahead()) return;
+    if (session == nullptr) return;
     if (!comes_soon) {
       Ended(session->id);
     } else if (!first_.has_value() || session->age_rank < first_->age_rank) {

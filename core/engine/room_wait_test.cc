@@ -22,10 +22,10 @@ class RoomWaitTest : public ::testing::Test {
     young_.age_rank = 3;
   }
 
-  static Job MakeJob(bool is_ahead = false) {
-    return {std::make_unique<ScriptedWork>(Work::Request{.is_ahead = is_ahead},
-                                           ScriptedWork::Script()),
-            Job::Clock::time_point()};
+  static Job MakeJob() {
+    return {
+        std::make_unique<ScriptedWork>(Work::Request(), ScriptedWork::Script()),
+        Job::Clock::time_point()};
   }
 
   NodeSession old_{Id(1)};
@@ -59,11 +59,9 @@ TEST_F(RoomWaitTest, WhoNoLongerGetsRoomSoonHoldsNobodyBack) {
   EXPECT_FALSE(room_.HoldsBack(&young_));
 }
 
-TEST_F(RoomWaitTest, OpeningsAndWorkAheadHoldNobodyBack) {
+TEST_F(RoomWaitTest, OpeningsHoldNobodyBack) {
   Job opening = MakeJob();
-  Job ahead = MakeJob(/*is_ahead=*/true);
   room_.FoundNone(opening, nullptr, /*comes_soon=*/true);
-  room_.FoundNone(ahead, &old_, /*comes_soon=*/true);
   EXPECT_FALSE(room_.HoldsBack(&young_));
 }
 
@@ -89,7 +87,7 @@ TEST_F(RoomWaitTest, AStreamThatDoesNotComeAgainIsNotAwaitedForEver) {
 
 // Its round waits as long, each time that it asks a full drafter.
 TEST_F(RoomWaitTest, WhatHoldsUpNoStreamWaitsForATenthOfASecond) {
-  Job draft = MakeJob(/*is_ahead=*/true);
+  Job draft = MakeJob();
   const Job::Clock::time_point now = Job::Clock::now();
   EXPECT_FALSE(room_.Waits(draft, now));
   EXPECT_FALSE(room_.Waits(draft, now + std::chrono::milliseconds(100)));

@@ -49,6 +49,7 @@ struct SessionCall {
   uint64_t content_digest = 0;   // identifies the call's bytes
   int num_draft_tokens = 0;      // go into the cache besides the delta
   bool holds_up_stream = false;  // one that has begun
+  bool is_ahead = false;         // a guess: takes but what is free
 };
 
 // Whether the stream of the session has begun: there are tokens after its

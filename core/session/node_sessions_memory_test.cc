@@ -233,6 +233,23 @@ TEST_F(NodeBlocksTest, TheOldestIsNeverRefusedWhereTheOthersAreAtRest) {
   EXPECT_EQ(node_.num_preempted(), 2);
 }
 
+TEST_F(NodeBlocksTest, WorkAheadTakesButWhatIsFree) {
+  MustOpen(1, 4);
+  MustOpen(2, 4);
+  const RequestHeader header = NextRound(1, 3);
+  SessionCall call = {header, kDigest};
+  call.is_ahead = true;
+  ExpectTryLater(node_.Admit(call, kStart));
+  // Nor is there anything to wait for.
+  const Admission young = node_.Admit({NextRound(2, 1), kDigest}, kStart);
+  ExpectTryLater(node_.Admit(call, kStart));
+  RunRound(node_, young, TokenSeq(kKvBlockLength, 0), kStart);
+  EXPECT_EQ(NumBlocks(2), 5);
+  call.is_ahead = false;
+  EXPECT_TRUE(IsAdmitted(node_.Admit(call, kStart)));
+  EXPECT_EQ(NumBlocks(2), 0);
+}
+
 TEST_F(NodeBlocksTest, TheYoungestItselfIsRefusedAndKeepsWhatItHas) {
   MustOpen(1, 4);
   MustOpen(2, 4);

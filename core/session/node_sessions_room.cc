@@ -225,6 +225,9 @@ Others NodeSessions::RoomSearch::FindOthers() const {
 }
 
 absl::StatusOr<NodeSessions::Room> NodeSessions::RoomSearch::AskOthers() {
+  if (call_.is_ahead) {
+    return node_.TryLater("this node's KV cache has no room for guesses");
+  }
   const bool leaves_all = is_newcomer() && !call_.holds_up_stream;
   const Others others = leaves_all ? Others() : FindOthers();
   if (call_.holds_up_stream && LetTextsGiveWay(others)) {
@@ -270,7 +273,7 @@ absl::StatusOr<NodeSessions::Room> NodeSessions::MakeRoom(
   search.NobodyGivesWay();
   search.DropExpired(now);
   if (search.HasRoom()) return Room::kIsThere;
-  if (search.BranchesHaveRoom()) return Room::kComesSoon;
+  if (!call.is_ahead && search.BranchesHaveRoom()) return Room::kComesSoon;
   return search.AskOthers();
 }
 
