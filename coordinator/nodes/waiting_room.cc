@@ -15,15 +15,12 @@ void WaitingRoom::Place::WasRefusedBy(Verifiers verifiers) {
   refused_by_ = std::move(verifiers);
 }
 
-bool WaitingRoom::Place::Keeps(const VerifierNode& verifier, int text_length,
-                               Clock::time_point now) {
-  if (text_length >= guest_.text_length || now - entered_at_ < kPatience ||
-      !absl::c_linear_search(refused_by_, &verifier) ||
-      (asks_since_.has_value() && now - *asks_since_ > kLongestRefusal)) {
-    return false;
-  }
-  if (!keeps_since_.has_value()) keeps_since_ = now;
-  return (now - *keeps_since_) % (2 * kLongestKept) < kLongestKept;
+bool WaitingRoom::Place::NeedsAll(const VerifierNode& verifier, int text_length,
+                                  Clock::time_point now) const {
+  return guest_.kind != Kind::kHeld && text_length < guest_.text_length &&
+         now - entered_at_ >= kPatience &&
+         absl::c_linear_search(refused_by_, &verifier) &&
+         (!asks_since_.has_value() || now - *asks_since_ <= kLongestRefusal);
 }
 
 Task<void> WaitingRoom::Place::Wait(Timer& timer,
@@ -67,10 +64,12 @@ bool WaitingRoom::IsKept(const VerifierNode& verifier, const Guest& guest,
   MutexLock lock(mu_);
   for (Place* place : places_) {
     if (place == own || place->guest_.kind > guest.kind) return false;
-    if (place->guest_.kind != Kind::kHeld &&
-        place->Keeps(verifier, guest.text_length, now)) {
-      return true;
+    if (!place->NeedsAll(verifier, guest.text_length, now)) continue;
+    // A turn begins with the first that it keeps out.
+    if (!turn_since_.has_value() || now - *turn_since_ >= 2 * kLongestKept) {
+      turn_since_ = now;
     }
+    return now - *turn_since_ < kLongestKept;
   }
   return false;
 }

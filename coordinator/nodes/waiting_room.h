@@ -23,16 +23,18 @@ struct VerifierNode;
 // What comes free is too little for a long text as long as shorter ones take it
 // as it comes. So these do not pass one that has not begun and has waited for
 // `kPatience`: who would wait behind it, and is shorter, does not ask at the
-// verifiers that have refused it, and room for it adds up. That takes turns
-// with times in which all may ask, as it may wait in vain: sessions of others
-// than this coordinator take room.
+// verifiers that have refused it, and room for it adds up. It may wait in vain,
+// as others than this coordinator take room: after a turn all may ask, for as
+// long. The turns are the room's: with their own, two would leave no break.
 class WaitingRoom {
  public:
   using Clock = MonotonicClock;
   using Verifiers = std::vector<const VerifierNode*>;
 
   static constexpr std::chrono::seconds kPatience{2};
-  static constexpr std::chrono::seconds kLongestKept{60};
+  // Most answers end within a turn, and so their room adds up. A user waits so
+  // long for a first word, but hardly for a minute.
+  static constexpr std::chrono::seconds kLongestKept{20};
   // Who asks, and was not refused by then, is let in: its text is being read,
   // which may take long. A node that has no room says so after 100 ms and the
   // pass of that time.
@@ -69,16 +71,15 @@ class WaitingRoom {
 
    private:
     friend class WaitingRoom;
-    bool Keeps(const VerifierNode& verifier, int text_length,
-               Clock::time_point now);
+    bool NeedsAll(const VerifierNode& verifier, int text_length,
+                  Clock::time_point now) const;
 
     WaitingRoom& room_;
     const Guest guest_;
     const Clock::time_point entered_at_;
     // The room's mutex guards these.
     Verifiers refused_by_ = {};
-    std::optional<Clock::time_point> asks_since_ = {};   // none: it waits
-    std::optional<Clock::time_point> keeps_since_ = {};  // the first time
+    std::optional<Clock::time_point> asks_since_ = {};  // none: it waits
     bool is_called_ = false;         // since it last went to ask
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };
@@ -110,6 +111,7 @@ class WaitingRoom {
   mutable Mutex mu_;
   // They are in the order in which they are called.
   std::vector<Place*> places_ ABSL_GUARDED_BY(mu_);
+  std::optional<Clock::time_point> turn_since_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace outrider

@@ -208,6 +208,34 @@ TEST_F(KeptRoomTest, RoomIsKeptForAWhileAndThenForAsLongIsNot) {
   }
 }
 
+// With turns of their own two could leave no time between them.
+TEST_F(KeptRoomTest, HoweverManyWaitAllMayAskHalfOfTheTime) {
+  constexpr int kLooks = 6000;
+  std::vector<Place> others;
+  for (int num_waiting = 1; num_waiting <= 3; ++num_waiting) {
+    int num_kept = 0;
+    for (int i = 0; i < kLooks; ++i) {
+      Pass(milliseconds(100));
+      if (IsKept(New(10))) ++num_kept;
+    }
+    EXPECT_NEAR(num_kept, kLooks / 2, 200) << num_waiting;
+    others.push_back(room_.Enter(New(100 - num_waiting)));
+    if (others.back() != nullptr) others.back()->WasRefusedBy({&here_});
+  }
+}
+
+// Who comes when a turn is over does not begin one before all could ask.
+TEST_F(KeptRoomTest, WhoWaitsWhenATurnIsOverAwaitsTheNext) {
+  Pass(WaitingRoom::kPatience);
+  EXPECT_TRUE(IsKept());
+  const Place other = room_.Enter(New(100));
+  other->WasRefusedBy({&there_});
+  Pass(WaitingRoom::kLongestKept);
+  EXPECT_FALSE(room_.IsKept(there_, New(10), nullptr));
+  Pass(WaitingRoom::kLongestKept);
+  EXPECT_TRUE(room_.IsKept(there_, New(10), nullptr));
+}
+
 TEST_F(KeptRoomTest, WhoIsLetInWhereItAsksLeavesTheRestToOthers) {
   Pass(WaitingRoom::kPatience);
   room_.Call(&here_);
