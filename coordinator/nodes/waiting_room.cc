@@ -20,7 +20,7 @@ bool WaitingRoom::Place::NeedsAll(const VerifierNode& verifier, int text_length,
   return guest_.kind != Kind::kHeld && text_length < guest_.text_length &&
          now - entered_at_ >= kPatience &&
          absl::c_linear_search(refused_by_, &verifier) &&
-         (!asks_since_.has_value() || now - *asks_since_ <= kLongestRefusal);
+         (!asks_since_.has_value() || now - *asks_since_ <= longest_refusal_);
 }
 
 Task<void> WaitingRoom::Place::Wait(Timer& timer,
@@ -29,7 +29,11 @@ Task<void> WaitingRoom::Place::Wait(Timer& timer,
   ChildCancellation sleep(cancellation);
   {
     MutexLock lock(room_.mu_);
-    asks_since_.reset();
+    if (asks_since_.has_value()) {
+      const Clock::duration last = Clock::now() - *asks_since_;
+      longest_refusal_ = std::max<Clock::duration>(kLongestRefusal, 2 * last);
+      asks_since_.reset();
+    }
     sleep_ = &sleep.get();
     if (is_called_) sleep_->Cancel();
   }

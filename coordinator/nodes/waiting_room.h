@@ -35,9 +35,9 @@ class WaitingRoom {
   // Most answers end within a turn, and so their room adds up. A user waits so
   // long for a first word, but hardly for a minute.
   static constexpr std::chrono::seconds kLongestKept{20};
-  // Who asks, and was not refused by then, is let in: its text is being read,
-  // which may take long. A node that has no room says so after 100 ms and the
-  // pass of that time.
+  // Who asks, and was not refused by then, or in twice the time of its last
+  // refusal, is let in: its text is being read, which may take long. A node
+  // that has no room says so after 100 ms and the pass of that time.
   static constexpr std::chrono::milliseconds kLongestRefusal{300};
 
   enum class Kind {
@@ -80,6 +80,7 @@ class WaitingRoom {
     // The room's mutex guards these.
     Verifiers refused_by_ = {};
     std::optional<Clock::time_point> asks_since_ = {};  // none: it waits
+    Clock::duration longest_refusal_ = kLongestRefusal;
     bool is_called_ = false;         // since it last went to ask
     Cancellation* sleep_ = nullptr;  // where it sleeps
   };

@@ -251,6 +251,23 @@ TEST_F(KeptRoomTest, WhoIsLetInWhereItAsksLeavesTheRestToOthers) {
   EXPECT_THAT(AwaitThatLeft(2), ElementsAre(1, 2));
 }
 
+// A node says no only after its pass.
+TEST_F(KeptRoomTest, WhereARefusalTookLongTheNextHasTwiceTheTime) {
+  const auto ask = [&](int number) {
+    room_.Call(&here_);
+    StartDetached(Wait(*long_, number));
+    AwaitThatLeft(number);
+  };
+  ask(1);
+  Pass(WaitingRoom::kPatience);
+  EXPECT_FALSE(IsKept());
+  ask(2);
+  Pass(2 * WaitingRoom::kPatience);
+  EXPECT_TRUE(IsKept());
+  Pass(milliseconds(1));
+  EXPECT_FALSE(IsKept());
+}
+
 TEST_F(WaitingRoomTest, WhoIsCancelledWaitsNoLonger) {
   StartDetached(WaitAndLeave(room_.Enter({}), 1));
   cancellation_.Cancel();
