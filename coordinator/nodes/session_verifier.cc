@@ -117,9 +117,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::Open(
     if (place_ == nullptr) co_return reply;
     place_->WasRefusedBy(full_);
     // It costs nobody anything to look whether room is still kept.
-    const bool is_kept = room.IsKept(seat_.node(), AsGuest(call), place_.get());
     const auto delay = JitteredRetryDelay(status, session_, attempt);
-    co_await place_->Wait(pool_.timer(), is_kept ? delay / 10 : delay,
+    co_await place_->Wait(pool_.timer(), was_sent_ ? delay : delay / 10,
                           cancellation);
     // Who failed may be back, and have room.
     seat_.TakeOther(call, /*avoided=*/{}, /*even_doubtful=*/true);
@@ -131,6 +130,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
   Nodes avoided;
   absl::Status refusal;
   full_.clear();
+  was_sent_ = false;
   while (true) {
     co_await seat_.TakeTurn(call, cancellation);
     // They were made for another node, or for what it was before.
@@ -152,6 +152,7 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     if (is_for_other) {
       reply = RoomIsKept();
     } else {
+      was_sent_ = true;
       reply = co_await AskHere(call, cancellation);
     }
     const absl::Status& status = reply.status();
@@ -160,7 +161,8 @@ Task<absl::StatusOr<VerifyReply>> SessionVerifier::AskEach(
     }
     avoided.push_back(&node);
     if (IsRefusal(status)) {
-      refusal = status;
+      // A node's own says when to ask it again.
+      if (!is_for_other || refusal.ok()) refusal = status;
       full_.push_back(&node);
       seat_.GiveTurnBack();
     } else if (IsOfNode(status) && !absl::IsDeadlineExceeded(status)) {

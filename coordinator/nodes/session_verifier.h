@@ -91,8 +91,7 @@ class SessionVerifier final : public VerifyStub {
   bool IsUnservedForLong(Attempts& attempts, const absl::Status& status);
   // A suspect stays with those who know that it is one, as if it had begun.
   bool is_kept() const { return seat_.has_begun() || seat_.is_suspect(); }
-  // Asks the node of the moment, once more where the connection broke under it.
-  // UNAVAILABLE: the node is lost.
+  // Asks its node, twice where the connection broke. UNAVAILABLE: it is lost.
   Task<Reply> AskHere(const VerifyCall& call, Cancellation& cancellation);
   // What a step comes to that is refused for good.
   Task<Reply> ReconsiderRefusal(const VerifyCall& call,
@@ -108,7 +107,8 @@ class SessionVerifier final : public VerifyStub {
   VerifierSeat seat_;
   SeatedStub at_seat_;
   SameModelStub same_model_;
-  Nodes failed_, full_;                        // at the first opening
+  Nodes failed_, full_;    // at the first opening
+  bool was_sent_ = false;  // likewise, to any, the last time
   std::unique_ptr<WaitingRoom::Place> place_;  // likewise, while it waits
   bool has_failed_ = false;  // a step of it, since one was answered
   bool was_there_ = false;   // the node that answered UNAVAILABLE last

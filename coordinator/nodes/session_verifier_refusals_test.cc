@@ -121,6 +121,33 @@ TEST_F(RefusedSessionTest, ALongTextThatHasWaitedIsPassedByShortOnesNoMore) {
   RunToEnd();
 }
 
+// To look often whether room is kept costs the verifier that keeps it nothing,
+// but the other, for which the long text does not wait, is really asked.
+TEST_F(SessionVerifierRefusalsTest, WhereNoRoomIsKeptItIsAskedAsItSays) {
+  constexpr int kShort = 4;
+  processes_.resize(2);
+  processes_[0].description.kv_cache_tokens = 40;
+  processes_[1].longest_text = 10;
+  Start(/*num_verifiers=*/2, /*num_streams=*/0);
+  const std::vector<TokenId> short_prompt =
+      std::exchange(prompt_, std::vector<TokenId>(50, 1));
+  AddStream();
+  prompt_ = short_prompt;
+  RunUntil([&] { return loop_.elapsed() > std::chrono::seconds(3); });
+  processes_[0].refusal = WithRetryDelay(absl::ResourceExhaustedError("full"),
+                                         std::chrono::seconds(1));
+  for (int i = 0; i < kShort; ++i) AddStream();
+  RunUntil([&] { return loop_.elapsed() > std::chrono::seconds(13); });
+  for (int i = 1; i <= kShort; ++i) EXPECT_EQ(streams_[i]->num_steps, 0);
+  EXPECT_GE(processes_[0].num_refused, 6 * kShort);
+  EXPECT_LE(processes_[0].num_refused, 11 * kShort);
+  for (FakeProcess& process : processes_) {
+    process.refusal = absl::OkStatus();
+    process.longest_text = SIZE_MAX;
+  }
+  RunToEnd();
+}
+
 TEST_F(SessionVerifierRefusalsTest,
        AVerifierThatIsBackAndTakesFewerDraftsHasThem) {
   num_drafts_ = 4;
