@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -67,6 +68,16 @@ bool CanMakeSocket(const std::string& path) {
                    AT_EACCESS) == 0;
 }
 
+// None: it is no port. SimpleAtoi alone would take blanks and signs.
+std::optional<int> PortNumber(absl::string_view text) {
+  int port = -1;
+  if (!absl::c_all_of(text, absl::ascii_isdigit) ||
+      !absl::SimpleAtoi(text, &port) || port > 65535) {
+    return std::nullopt;
+  }
+  return port;
+}
+
 }  // namespace
 
 absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
@@ -81,15 +92,14 @@ absl::Status CheckEndpoint(absl::string_view address, bool off_loopback,
                      "not \"",
                      address, "\"", what));
   };
-  int port = -1;
-  if (!IsHost(HostOf(address)) || !absl::SimpleAtoi(PortOf(address), &port) ||
-      port < 0 || port > 65535) {
+  const std::optional<int> port = PortNumber(PortOf(address));
+  if (!IsHost(HostOf(address)) || !port.has_value()) {
     return refuse("");
   }
   if (absl::StrContains(HostOf(address), ':') && !HasBrackets(address)) {
     return refuse(": an IPv6 host stands in brackets, such as [::1]:7001");
   }
-  if (port == 0 && use == EndpointUse::kCalls) {
+  if (*port == 0 && use == EndpointUse::kCalls) {
     return refuse(": nobody can be called at port 0");
   }
   if (!off_loopback && !IsLoopback(address)) {

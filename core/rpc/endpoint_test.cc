@@ -64,7 +64,8 @@ TEST(EndpointTest, WhatIsNoHostAndPortIsRefused) {
   for (const char* address :
        {"", "verifier", "7002", ":7002", "verifier:", "verifier:http",
         "verifier:65536", "dns:///verifier:7002", "bad host:7002",
-        "verifier\t:7002", " verifier:7002", "verifier:-1"}) {
+        "verifier\t:7002", " verifier:7002", "verifier:-1", "verifier:+7002",
+        "verifier: 7002", "verifier:7002 ", "verifier:7002\n"}) {
     EXPECT_THAT(CheckEndpoint(address, /*off_loopback=*/true, "--verifier"),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("--verifier needs HOST:PORT")))
