@@ -5,6 +5,8 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <chrono>
+#include <deque>
+#include <memory>
 #include <string>
 
 #include "core/rpc/channel.h"
@@ -66,10 +68,9 @@ class RequestSizesTest : public ::testing::Test {
     return (*server_)->unread().NumOf(reason);
   }
 
- private:
   EchoService service_;
   CallQueue queue_{/*num_threads=*/1};
-  const absl::StatusOr<std::unique_ptr<RpcServer>> server_ =
+  absl::StatusOr<std::unique_ptr<RpcServer>> server_ =
       RpcServer::Start({.listen = "127.0.0.1:0", .max_receive_bytes = 8 << 20},
                        {&service_}, queue_);
 };
@@ -124,6 +125,55 @@ TEST_F(RequestSizesTest, WhatIsRefusedUnreadIsCounted) {
   EXPECT_EQ(NumUnread(UnreadReason::kMethod), 1);
   EXPECT_EQ(NumUnread(UnreadReason::kMetadata), 0);
   EXPECT_EQ(NumUnread(UnreadReason::kTurn), 0);
+}
+
+// A caller of another version is known by what it calls. Strangers choose the
+// name, and its length.
+TEST_F(RequestSizesTest, TheLogNamesTheMethodThatIsNotThere) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(Call("Nothing" + std::string(5000, 'x'), ""),
+              StatusIs(absl::StatusCode::kUnimplemented));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("/test.EchoService/Nothingxxx"));
+  EXPECT_LT(log.size(), 300u);
+}
+
+// A call whose request does not come.
+struct StalledCall {
+  StalledCall(const std::shared_ptr<grpc::Channel>& channel,
+              grpc::CompletionQueue& queue)
+      : call(grpc::GenericStub(channel).PrepareCall(
+            &context, "/grpc.health.v1.Health/Check", &queue)) {
+    call->StartCall(this);
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
+  grpc::Status status;
+};
+
+TEST_F(RequestSizesTest, WhoseRequestDoesNotComeIsCountedAndLogged) {
+  constexpr int kMostReads = 16;  // of methods with small requests
+  const auto channel = MakeChannel((*server_)->address());
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  std::deque<StalledCall> calls;
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i <= kMostReads; ++i) {
+    calls.emplace_back(channel, queue);
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+  }
+  for (StalledCall& one : calls) one.call->Finish(&one.status, &one);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(tag, &calls.front());
+  EXPECT_EQ(NumUnread(UnreadReason::kTurn), 1);
+  for (StalledCall& one : calls) one.context.TryCancel();
+  for (int i = 0; i < kMostReads; ++i) ASSERT_TRUE(queue.Next(&tag, &ok));
+  server_->reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("/grpc.health.v1.Health/Check was refused unread "
+                        "(turn): RESOURCE_EXHAUSTED"));
 }
 
 TEST_F(RequestSizesTest, WhatIsUnknownIsNotKept) {

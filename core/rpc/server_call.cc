@@ -73,13 +73,18 @@ void ServerCall::BeginRead() {
   stream_.Read(&read_, &was_read_);
 }
 
+// Under the lock of all reads, which do not wait for the log.
 void ServerCall::Refuse(const absl::Status& status) {
-  calls_.unread().Count(UnreadReason::kTurn, status);
+  calls_.unread().Count(UnreadReason::kTurn);
+  refusal_ = status;
   Finish(ToGrpcStatus(status));
 }
 
-absl::Status ServerCall::Parsed(absl::Status status) {
-  if (!status.ok()) calls_.unread().Count(UnreadReason::kMalformed, status);
+absl::Status ServerCall::Counted(UnreadReason reason, absl::Status status) {
+  if (!status.ok()) {
+    calls_.unread().Count(reason);
+    calls_.unread().Log(reason, context_.method(), status);
+  }
   return status;
 }
 
@@ -110,12 +115,10 @@ void ServerCall::OnArrived(bool ok) {
   method_ = calls_.Find(context_.method());
   const absl::Status limits = CheckMetadata(context_);
   if (method_ == nullptr) {
-    const absl::Status none = absl::UnimplementedError("");
-    calls_.unread().Count(UnreadReason::kMethod, none);
-    Finish(ToGrpcStatus(none));
+    Finish(ToGrpcStatus(
+        Counted(UnreadReason::kMethod, absl::UnimplementedError(""))));
   } else if (!limits.ok()) {
-    calls_.unread().Count(UnreadReason::kMetadata, limits);
-    Finish(ToGrpcStatus(limits));
+    Finish(ToGrpcStatus(Counted(UnreadReason::kMetadata, limits)));
   } else {
     has_place_ = calls_.limits_reads() && !IsFromInside(context_);
     has_place_ ? calls_.EnterReads(*method_, *this) : BeginRead();
@@ -145,6 +148,13 @@ void ServerCall::OnRead(bool ok) {
   } else {
     Finish({grpc::StatusCode::INVALID_ARGUMENT, "the call has no request"});
   }
+}
+
+void ServerCall::OnFinished(bool /*ok*/) {
+  if (!refusal_.ok()) {
+    calls_.unread().Log(UnreadReason::kTurn, method_->path, refusal_);
+  }
+  Leave();
 }
 
 void ServerCall::OnDone(bool /*ok*/) {

@@ -16,6 +16,7 @@
 #include "core/rpc/message_bytes.h"
 #include "core/rpc/parse_message.h"
 #include "core/rpc/request_reads.h"
+#include "core/rpc/unread_requests.h"
 
 namespace outrider {
 
@@ -39,7 +40,6 @@ class ServerCall final : private RequestReads::Reader {
   };
 
   explicit ServerCall(ServerCalls& calls);
-  ServerCall(const ServerCall&) = delete;
   grpc::ServerContext& context() { return context_; }
   const std::string& method() const;  // its path, in a handler
   std::chrono::steady_clock::time_point arrived_at() const {
@@ -53,7 +53,8 @@ class ServerCall final : private RequestReads::Reader {
   // What was read last: see ParseMessage.
   template <typename Message>
   absl::Status Parse(Message& message) {
-    return Parsed(ParseMessage(read_, MostBytes(), message));
+    return Counted(UnreadReason::kMalformed,
+                   ParseMessage(read_, MostBytes(), message));
   }
   void Read() { BeginRead(); }  // the companion is told
   template <typename Message>
@@ -85,12 +86,12 @@ class ServerCall final : private RequestReads::Reader {
   size_t MostBytes() const;  // of a message of the method's
   void BeginRead() override;
   void Refuse(const absl::Status& status) override;
-  absl::Status Parsed(absl::Status status);  // counts one that was not
+  absl::Status Counted(UnreadReason reason, absl::Status status);  // if not OK
   void ReplyBuffer(const grpc::ByteBuffer& bytes);
   void OnArrived(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok) { companion_->OnWritten(ok); }
-  void OnFinished(bool /*ok*/) { Leave(); }
+  void OnFinished(bool ok);
   void OnDone(bool ok);  // by whichever side
   void Leave();
 
@@ -98,9 +99,9 @@ class ServerCall final : private RequestReads::Reader {
   const RpcMethod* method_ = nullptr;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
-  std::chrono::steady_clock::time_point arrived_at_ =
-      {};  // its headers, not its request
+  std::chrono::steady_clock::time_point arrived_at_ = {};  // its headers
   grpc::ByteBuffer read_;
+  absl::Status refusal_;    // of its turn to be read
   bool has_place_ = false;  // among the reads of the server
   bool has_request_ = false;
   std::atomic<int> num_to_come_ = 2;  // OnFinished, OnDone, reads, handlers

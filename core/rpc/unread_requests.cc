@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/rpc/unread_requests.h"
 
+#include "absl/strings/escaping.h"
 #include "core/base/log.h"
 
 namespace outrider {
+namespace {
+
+// Longer than any method's. A stranger's may be as long as all metadata, and
+// have any bytes.
+constexpr size_t kLongestName = 100;
+
+}  // namespace
 
 const char* NameOf(UnreadReason reason) {
   switch (reason) {
@@ -19,10 +27,12 @@ const char* NameOf(UnreadReason reason) {
   return "";
 }
 
-void UnreadRequests::Count(UnreadReason reason, const absl::Status& status) {
-  ++counts_[static_cast<size_t>(reason)];
+void UnreadRequests::Log(UnreadReason reason, absl::string_view method,
+                         const absl::Status& status) {
   if (const auto end = limiters_[static_cast<size_t>(reason)].Admit()) {
-    OUTRIDER_LOG(kWarning) << "a request was refused unread (" << NameOf(reason)
+    OUTRIDER_LOG(kWarning) << "a request to "
+                           << absl::CHexEscape(method.substr(0, kLongestName))
+                           << " was refused unread (" << NameOf(reason)
                            << "): " << status << *end;
   }
 }

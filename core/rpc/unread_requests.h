@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "core/base/log_limiter.h"
 
 namespace outrider {
@@ -28,8 +29,11 @@ const char* NameOf(UnreadReason reason);
 // Calls of a server that nothing behind it counts or logs. Thread-safe.
 class UnreadRequests {
  public:
-  // Strangers can cause any number of them: one line a second for each reason.
-  void Count(UnreadReason reason, const absl::Status& status);
+  void Count(UnreadReason reason) { ++counts_[static_cast<size_t>(reason)]; }
+  // Each that is counted. Strangers can cause any number of them: one line a
+  // second for each reason. `method` is what was called, there or not.
+  void Log(UnreadReason reason, absl::string_view method,
+           const absl::Status& status);
   int64_t NumOf(UnreadReason reason) const {
     return counts_[static_cast<size_t>(reason)];
   }
