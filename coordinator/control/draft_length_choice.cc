@@ -154,9 +154,10 @@ void DraftLengthChoice::Pay(const Seen& seen) {
   double seconds = share * seen.round.round_seconds;
   if (seen.asked.is_trial) {
     tokens_ -= num_tokens;
-    seconds -= seen.follows_drafts ? LostSeconds(seen.asked.length)
-                                   : std::max(LostSeconds(seen.asked.length),
-                                              LostToFirst(seen));
+    seconds -= LostSeconds(seen.asked.length);
+    // It puts the next trial off, and does not end this one, which has yet to
+    // see what drafts usually take.
+    if (!seen.follows_drafts) seconds_ -= LostToFirst(seen);
   }
   seconds_ += seconds;
   trial_seconds_ += seconds;
@@ -203,12 +204,13 @@ DraftLength DraftLengthChoice::OtherThan(const DraftLength& best,
 }
 
 // The first drafts of a drafter that was left alone take longer than what is
-// known says: such a round is charged what it took, as far as they did.
+// known says: what such a round took beyond that, as far as they did.
 double DraftLengthChoice::LostToFirst(const Seen& seen) const {
   const RoundStats& round = seen.round;
-  return std::min(round.round_seconds -
-                      round.num_committed() / model_.TokensPerSecond(best_),
-                  round.drafter.call_seconds);
+  const double lost = round.round_seconds -
+                      round.num_committed() / model_.TokensPerSecond(best_);
+  return std::max(0.0, std::min(lost, round.drafter.call_seconds) -
+                           LostSeconds(seen.asked.length));
 }
 
 double DraftLengthChoice::LostSeconds(const DraftLength& length) const {

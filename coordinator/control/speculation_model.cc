@@ -85,7 +85,8 @@ void SpeculationModel::LearnTimes(const RoundStats& round,
   const RoundStats::Link& draft = round.drafter;
   // A drafter that was left alone drafts the first time for longer: it has to
   // take in what came since, and its caches are another's.
-  const bool is_usual = circumstances.follows_drafts || draft_calls_.weight < 1;
+  const bool is_usual =
+      circumstances.follows_drafts || draft_calls_.weight == 0;
   if (circumstances.asked.num_drafts > 0 && is_usual &&
       ahead != AheadStats::Outcome::kHit) {
     draft_calls_.Add(draft.call_seconds - draft.compute_seconds -

@@ -172,25 +172,6 @@ TEST(SlowDrafterTest, AutoIsNearlyAsFastAsNoDraftsInTheLongRun) {
   }
 }
 
-// Passes that take no longer than a few calls, so that drafts in turn gain next
-// to nothing and those ahead do, by a drafter that drafts for longer after it
-// was left alone.
-TEST(ShortPassesGridTest, AutoIsNearlyAsFastAsTheBestKAndSchedule) {
-  for (const double acceptance : {0.6, 0.65, 0.7}) {
-    for (const double first_draft : {0.0, 0.0006}) {
-      ExpectNearlyBest({.round_trip = 0.0003,
-                        .acceptance = acceptance,
-                        .hits_of_all = 0.65,
-                        .hits_of_refused = 0.5,
-                        .pass = 0.0009,
-                        .row = 0.0002,
-                        .draft = 0.0002,
-                        .draft_row = 0.00002,
-                        .first_draft = first_draft});
-    }
-  }
-}
-
 // A row costs a twelfth of a pass without rows: those of eight users, two each,
 // cost more than it.
 constexpr double kDearRow = 0.002;

@@ -100,6 +100,29 @@ TEST(ScheduleStepTest, ADrafterThatDidNotPayIsTriedAheadSoonEnough) {
   }
 }
 
+TEST(ScheduleStepTest, ADrafterThatPaysAgainIsTakenBackThoughItBeginsSlowly) {
+  constexpr int kSeeds = 8;
+  for (const int num_users : {1, 4}) {
+    TimedWorld world = {.round_trip = 0.001,
+                        .acceptance = 0.1,
+                        .first_draft = 0.3,
+                        .num_users = num_users};
+    TimedWorld easy = world;
+    easy.acceptance = 0.85;
+    double rate = 0;
+    for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+      TimedRounds rounds(
+          world, {.is_by_control = true, .schedule = Schedule::kSequential},
+          seed);
+      rounds.Run(1500 * num_users);
+      rounds.Become(easy);
+      rounds.Run(2000 * num_users);
+      rate += rounds.Run(300 * num_users) / kSeeds;
+    }
+    EXPECT_GE(rate, 0.9 * BestRate(easy, Schedule::kSequential)) << num_users;
+  }
+}
+
 // In turn a network so far costs more than drafts give: the verifier is to go
 // on by itself, by runs that the near network had no use for.
 TEST(ScheduleStepTest, InTurnAutoStopsDraftingWhereTheNetworkBecomesTooFar) {
