@@ -96,7 +96,7 @@ class HangsOnceLostLm final : public CausalLm {
     PassResults results_;
   };
 
-  const DeviceCounters counters_;
+  const DeviceCounters counters_ = {};
   TableLm model_{
       {.table = [](auto) { return std::vector<float>(2); }, .vocab_size = 2}};
   std::atomic<int> num_launched_ = 0;
