@@ -203,7 +203,7 @@ TEST_F(BenchCommandTest, ResultsAreKeptUnlessResumedOrOfAnotherConfiguration) {
   EXPECT_EQ(Run(run), client::kExitBadUsage);
   EXPECT_THAT(err_.str(), HasSubstr("--resume"));
   std::vector<std::string> resumed = run;
-  resumed.push_back("--resume");
+  resumed.emplace_back("--resume");
   EXPECT_EQ(Run(resumed), client::kExitOk);
   EXPECT_THAT(err_.str(), Not(HasSubstr("1/1")));
   resumed.insert(resumed.end(), {"--seed", "7"});
@@ -422,7 +422,7 @@ TEST_F(BenchCommandTest, RequestsThatFailAreCountedAndFailTheRun) {
 TEST_F(BenchCommandTest, AnInterruptDoesNotWaitUntilModelsAreRead) {
   const fs::path model = folder_ / "model";
   fs::create_directories(model);
-  std::ofstream(model / "model.safetensors");
+  const std::ofstream file(model / "model.safetensors");
   // A hole: to read it takes longer than this test may.
   fs::resize_file(model / "model.safetensors", uint64_t{1} << 40);
   cancellation_.Cancel();

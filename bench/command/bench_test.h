@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/command/bench_options.h"
+#include "core/base/check.h"
 
 namespace outrider::bench {
 
@@ -48,7 +49,9 @@ class BenchTest : public ::testing::Test {
     }
     if (!flags.prompts) flags.prompts = (folder_ / "prompts.jsonl").string();
     flags.out = (folder_ / "out").string();
-    return ToBenchOptions(flags, is_sweep, std::getenv("OUTRIDER_SOURCE_DIR"));
+    const char* source = std::getenv("OUTRIDER_SOURCE_DIR");
+    OUTRIDER_CHECK(source != nullptr) << "ctest sets OUTRIDER_SOURCE_DIR";
+    return ToBenchOptions(flags, is_sweep, source);
   }
   std::string UsageError(const std::vector<std::string>& arguments,
                          bool is_sweep = true) const {
