@@ -139,7 +139,7 @@ int NodeSessions::RoomSearch::NumLeft() const {
                       return entry.second->age_rank < session_->age_rank;
                     });
   // The longest text need not wait until it is the oldest: it is let in where
-  // nobody else has any blocks.
+  // no older session has any blocks beside its own.
   const int num_all = node_.blocks().num_total();
   const auto num_own = num_blocks_ + static_cast<int>(prefix_.size());
   return std::min(static_cast<int>(num_older), num_all - num_own);
